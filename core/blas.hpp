@@ -1,0 +1,13 @@
+// The BLAS routine borrowed at run time from SciPy; Fortran calling convention, 32-bit integers.
+#pragma once
+
+namespace maxmargin {
+
+using DsyrkPointer = void (*)(char* uplo, char* trans, int* n, int* k, double* alpha, double* a, int* lda,
+                              double* beta, double* c, int* ldc);
+
+struct Blas {
+    DsyrkPointer dsyrk = nullptr;
+};
+
+}  // namespace maxmargin

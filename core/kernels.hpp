@@ -1,0 +1,93 @@
+// The table of everything the core can do, one table per instruction set.
+#pragma once
+#include "blas.hpp"
+#include "parallel.hpp"
+#include "rows.hpp"
+
+namespace maxmargin {
+
+// One interior-point iterate, its scaling and its direction; every pointer has one entry per row.
+struct BarrierState {
+    index_t n = 0;
+    bool boxed = true;  // hinge: 0 <= alpha <= C; else squared hinge: alpha >= 0 with alpha²/(4C) in the dual
+    // the problem
+    const double* y = nullptr;       // −1 or +1
+    const double* C = nullptr;       // cost of a row; rows of cost 0 take no part
+    const double* target = nullptr;  // the margin asked of a row
+    // the iterate (t = C − alpha and xi only when boxed)
+    double* alpha = nullptr;
+    double* t = nullptr;
+    double* s = nullptr;
+    double* xi = nullptr;
+    double* margin = nullptr;
+    // scaling and complementarity corrections
+    double* D = nullptr;
+    double* e_s = nullptr;
+    double* e_xi = nullptr;
+    // the direction
+    double* d_alpha = nullptr;
+    double* d_margin = nullptr;
+};
+
+struct DescentState {
+    index_t n = 0;
+    const double* y = nullptr;
+    const double* upper = nullptr;     // box of alpha; infinity for the squared hinge
+    const double* diagonal = nullptr;  // added to the Hessian's diagonal: 1/(2C) for the squared hinge
+    const double* target = nullptr;
+    const double* sq_norm = nullptr;
+    double* alpha = nullptr;
+    double* w = nullptr;
+    std::int32_t* order = nullptr;  // permutation; the first n_active entries take part
+    index_t n_active = 0;
+    double bias_center = 0.0;  // b = bias_center + bias_gain Σ alpha y
+    double bias_gain = 0.0;
+    double signed_sum = 0.0;  // Σ alpha y
+    double shrink_high = 0.0, shrink_low = 0.0;
+    std::uint64_t random = 0;
+};
+
+struct EpochReport {
+    double violation_high = 0.0, violation_low = 0.0;  // range of projected gradients seen
+    bool stopped = false;
+};
+
+struct Kernels {
+    const char* name;
+    // out_i = <x_i, w> + bias
+    void (*scores)(const RowsView&, const double* w, double bias, double* out, const Execution&);
+    // out = Σ coefficient_i x_i  (n_cols entries)
+    void (*combine)(const RowsView&, const double* coefficient, double* out, const Execution&);
+    void (*squared_norms)(const RowsView&, double* out, const Execution&);
+    // H = Σ D_i (x_i, bias)(x_i, bias)ᵀ, row-major upper triangle, size n_cols + (bias.value != 0)
+    void (*normal_matrix)(const RowsView&, const double* D, BiasColumn, double* H, const Blas&, const Execution&);
+    // G_jk = <x_rows[j], x_rows[k]>, row-major upper triangle
+    void (*gram)(const RowsView&, const std::int64_t* rows, index_t n, double* G, const Execution&);
+    void (*barrier_scale)(const BarrierState&, const Execution&);
+    void (*barrier_coefficient)(const BarrierState&, double* out, const Execution&);
+    // fills d_margin and d_alpha; the longest step in [0, 2] that keeps alpha, t, s and xi non-negative
+    double (*barrier_direction)(const RowsView&, const BarrierState&, const double* dw, double db, const Execution&);
+    // Σ alpha s + t xi after a step
+    double (*barrier_complementarity)(const BarrierState&, double step, const Execution&);
+    void (*barrier_second_order)(const BarrierState&, double mu, const Execution&);
+    void (*barrier_recentre)(const BarrierState&, double step, double mu, const Execution&);
+    void (*barrier_move)(const BarrierState&, double step, const Execution&);
+    EpochReport (*descent_epoch)(const RowsView&, DescentState&, Watch*);
+    // Σ clip(z_i − t sigma_i dm_i, 0, C_i) dm_i
+    double (*clipped_slope)(const double* z, const double* dm, const double* C, const double* sigma, double t,
+                            index_t n);
+};
+
+namespace baseline {
+const Kernels& kernels();
+}
+#ifdef MAXMARGIN_HAS_AVX2
+namespace avx2 {
+const Kernels& kernels();
+}
+#endif
+
+const char* choose_isa(bool force_baseline);
+const Kernels& kernels_for(const char* isa);
+
+}  // namespace maxmargin

@@ -1,0 +1,170 @@
+// Matrix products over rows: X w, Xᵀ c, Xᵀ D X and Gram blocks.
+#pragma once
+#include <cmath>
+
+#include "kernels.hpp"
+#include "row_types.hpp"
+
+namespace maxmargin::MAXMARGIN_ISA {
+
+inline void scores(const RowsView& view, const double* w, double bias, double* out, const Execution& how) {
+    visit(view, [&](auto rows) {
+        for_chunks(rows.n_rows, rows.cost(), how, [&](index_t, index_t begin, index_t end) {
+            for (index_t i = begin; i < end; ++i) out[i] = rows.dot(i, w) + bias;
+        });
+    });
+}
+
+inline void squared_norms(const RowsView& view, double* out, const Execution& how) {
+    visit(view, [&](auto rows) {
+        for_chunks(rows.n_rows, rows.cost(), how, [&](index_t, index_t begin, index_t end) {
+            for (index_t i = begin; i < end; ++i) out[i] = rows.squared_norm(i);
+        });
+    });
+}
+
+// How many partial results a sum over rows is split into: by the data alone, at most 16, at most 64 MB.
+inline index_t parts_for(index_t n_rows, index_t result_size) {
+    const index_t by_rows = larger(index_t{1}, n_rows / chunk_rows);
+    const index_t by_memory = larger(index_t{1}, (index_t{8} << 20) / larger(index_t{1}, result_size));
+    return smaller(index_t{16}, smaller(by_rows, by_memory));
+}
+
+inline index_t part_begin(index_t part, index_t n_parts, index_t n_rows) { return n_rows * part / n_parts; }
+
+// out = part 0 + part 1 + …, always in this order.
+inline void add_parts(double* parts, index_t n_parts, index_t size, double* out) {
+    for (index_t j = 0; j < size; ++j) out[j] = parts[j];
+    for (index_t p = 1; p < n_parts; ++p)
+        for (index_t j = 0; j < size; ++j) out[j] += parts[p * size + j];
+}
+
+template <class T>
+void combine_rows(const DenseRows<T>& rows, const double* c, index_t begin, index_t end, double* out) {
+    const T* pending[4];
+    double factor[4];
+    int held = 0;
+    for (index_t i = begin; i < end; ++i) {
+        if (c[i] == 0.0) continue;
+        pending[held] = rows.row(i);
+        factor[held++] = c[i];
+        if (held == 4) {
+            dense_axpy4(factor, pending, out, rows.n_cols);
+            held = 0;
+        }
+    }
+    for (int k = 0; k < held; ++k) dense_axpy(factor[k], pending[k], out, rows.n_cols);
+}
+
+template <class T, class I>
+void combine_rows(const CsrRows<T, I>& rows, const double* c, index_t begin, index_t end, double* out) {
+    for (index_t i = begin; i < end; ++i)
+        if (c[i] != 0.0) rows.axpy(i, c[i], out);
+}
+
+inline void combine(const RowsView& view, const double* c, double* out, const Execution& how) {
+    visit(view, [&](auto rows) {
+        const index_t size = rows.n_cols, n_parts = parts_for(rows.n_rows, size);
+        Buffer parts(n_parts * size);
+        for_tasks(n_parts, worth(how, rows.n_rows * (rows.cost() + 1)), [&](index_t p) {
+            combine_rows(rows, c, part_begin(p, n_parts, rows.n_rows), part_begin(p + 1, n_parts, rows.n_rows),
+                         parts + p * size);
+        });
+        add_parts(parts.data(), n_parts, size, out);
+    });
+}
+
+// C += A Aᵀ for row-major blocks: `block` holds n_rows rows of length size; C row-major, upper triangle.
+inline void add_outer(const Blas& blas, double* block, int n_rows, int size, double* C) {
+    char uplo = 'L', trans = 'N';  // column-major lower = row-major upper
+    double one = 1.0;
+    blas.dsyrk(&uplo, &trans, &size, &n_rows, &one, block, &size, &one, C, &size);
+}
+
+inline constexpr index_t block_rows = 256;
+
+template <class T>
+void add_normal(const DenseRows<T>& rows, const double* D, BiasColumn bias, index_t begin, index_t end, double* H,
+                double* block, const Blas& blas) {
+    const index_t size = rows.n_cols + (bias.value != 0.0);
+    int held = 0;
+    for (index_t i = begin; i < end; ++i) {
+        if (D[i] != 0.0) {
+            const double root = std::sqrt(D[i]);
+            const T* x = rows.row(i);
+            double* out = block + held * size;
+            for (index_t j = 0; j < rows.n_cols; ++j) out[j] = root * static_cast<double>(x[j]);
+            if (bias.value != 0.0) out[rows.n_cols] = root * bias.value;
+            ++held;
+        }
+        if (held == block_rows || (i + 1 == end && held > 0)) {
+            add_outer(blas, block, held, static_cast<int>(size), H);
+            held = 0;
+        }
+    }
+}
+
+// Sorted indices keep every entry in the upper triangle.
+template <class T, class I>
+void add_normal(const CsrRows<T, I>& rows, const double* D, BiasColumn bias, index_t begin, index_t end, double* H,
+                double*, const Blas&) {
+    const index_t d = rows.n_cols, size = d + (bias.value != 0.0);
+    for (index_t i = begin; i < end; ++i) {
+        if (D[i] == 0.0) continue;
+        const I stop = rows.indptr[i + 1];
+        for (I a = rows.indptr[i]; a < stop; ++a) {
+            const double v = D[i] * static_cast<double>(rows.values[a]);
+            double* line = H + static_cast<index_t>(rows.indices[a]) * size;
+            for (I b = a; b < stop; ++b) line[rows.indices[b]] += v * static_cast<double>(rows.values[b]);
+            if (bias.value != 0.0) line[d] += v * bias.value;
+        }
+        if (bias.value != 0.0) H[d * size + d] += D[i] * bias.value * bias.value;
+    }
+}
+
+inline void normal_matrix(const RowsView& view, const double* D, BiasColumn bias, double* H, const Blas& blas,
+                          const Execution& how) {
+    visit(view, [&](auto rows) {
+        const index_t size = rows.n_cols + (bias.value != 0.0), area = size * size;
+        const index_t n_parts = parts_for(rows.n_rows, area);
+        const bool dense = view.layout == RowsView::Layout::dense;
+        const index_t block = dense ? block_rows * size : 0;
+        Buffer parts(n_parts * area), blocks(n_parts * block);
+        for_tasks(n_parts, worth(how, rows.n_rows * rows.cost() * rows.cost() / 4), [&](index_t p) {
+            add_normal(rows, D, bias, part_begin(p, n_parts, rows.n_rows), part_begin(p + 1, n_parts, rows.n_rows),
+                       parts + p * area, blocks + p * block, blas);
+        });
+        add_parts(parts.data(), n_parts, area, H);
+    });
+}
+
+template <class T>
+void gram_line(const DenseRows<T>& rows, const std::int64_t* chosen, index_t j, index_t n, double* scratch,
+               double* out) {
+    const T* x = rows.row(chosen[j]);
+    for (index_t k = 0; k < rows.n_cols; ++k) scratch[k] = static_cast<double>(x[k]);
+    for (index_t k = j; k < n; ++k) out[k] = dense_dot(rows.row(chosen[k]), scratch, rows.n_cols);
+}
+
+template <class T, class I>
+void gram_line(const CsrRows<T, I>& rows, const std::int64_t* chosen, index_t j, index_t n, double* scratch,
+               double* out) {
+    rows.axpy(chosen[j], 1.0, scratch);
+    for (index_t k = j; k < n; ++k) out[k] = rows.dot(chosen[k], scratch);
+    const index_t i = chosen[j];
+    for (I k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) scratch[rows.indices[k]] = 0.0;
+}
+
+inline void gram(const RowsView& view, const std::int64_t* chosen, index_t n, double* G, const Execution& how) {
+    visit(view, [&](auto rows) {
+        const index_t n_tasks = smaller(n, index_t{16});
+        Buffer scratch(n_tasks * rows.n_cols);
+        // Task p takes lines p, p + n_tasks, …: their lengths fall evenly.
+        for_tasks(n_tasks, worth(how, n * n * (rows.cost() + 1) / 2), [&](index_t p) {
+            for (index_t j = p; j < n; j += n_tasks)
+                gram_line(rows, chosen, j, n, scratch + p * rows.n_cols, G + j * n);
+        });
+    });
+}
+
+}  // namespace maxmargin::MAXMARGIN_ISA

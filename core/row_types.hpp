@@ -1,0 +1,88 @@
+// Typed rows and the one place where a view's run-time types become compile-time types.
+#pragma once
+#include "simd.hpp"
+
+namespace maxmargin::MAXMARGIN_ISA {
+
+template <class T>
+struct DenseRows {
+    const T* values;
+    index_t n_rows, n_cols;
+
+    const T* row(index_t i) const { return values + i * n_cols; }
+    index_t cost() const { return n_cols; }
+    double dot(index_t i, const double* w) const { return dense_dot(row(i), w, n_cols); }
+    void axpy(index_t i, double c, double* out) const { dense_axpy(c, row(i), out, n_cols); }
+    double squared_norm(index_t i) const { return dense_dot(row(i), row(i), n_cols); }
+};
+
+template <class T, class I>
+struct CsrRows {
+    const T* values;
+    const I* indices;
+    const I* indptr;
+    index_t n_rows, n_cols;
+
+    index_t cost() const { return n_rows > 0 ? static_cast<index_t>(indptr[n_rows]) / n_rows : 0; }
+    double dot(index_t i, const double* w) const {
+        double even = 0.0, odd = 0.0;
+        I k = indptr[i];
+        const I end = indptr[i + 1];
+        for (; k + 1 < end; k += 2) {
+            even += static_cast<double>(values[k]) * w[indices[k]];
+            odd += static_cast<double>(values[k + 1]) * w[indices[k + 1]];
+        }
+        if (k < end) even += static_cast<double>(values[k]) * w[indices[k]];
+        return even + odd;
+    }
+    void axpy(index_t i, double c, double* out) const {
+        for (I k = indptr[i]; k < indptr[i + 1]; ++k) out[indices[k]] += c * static_cast<double>(values[k]);
+    }
+    double squared_norm(index_t i) const {
+        return dense_dot(values + indptr[i], values + indptr[i], static_cast<index_t>(indptr[i + 1] - indptr[i]));
+    }
+};
+
+template <class F>
+auto visit(const RowsView& v, F&& f) {
+    const auto csr = [&](auto value, auto index) {
+        using T = decltype(value);
+        using I = decltype(index);
+        return f(CsrRows<T, I>{static_cast<const T*>(v.values), static_cast<const I*>(v.indices),
+                               static_cast<const I*>(v.indptr), v.n_rows, v.n_cols});
+    };
+    if (v.layout == RowsView::Layout::dense)
+        return v.single ? f(DenseRows<float>{static_cast<const float*>(v.values), v.n_rows, v.n_cols})
+                        : f(DenseRows<double>{static_cast<const double*>(v.values), v.n_rows, v.n_cols});
+    if (v.wide_indices) return v.single ? csr(float{}, std::int64_t{}) : csr(double{}, std::int64_t{});
+    return v.single ? csr(float{}, std::int32_t{}) : csr(double{}, std::int32_t{});
+}
+
+inline index_t smaller(index_t a, index_t b) { return a < b ? a : b; }
+inline index_t larger(index_t a, index_t b) { return a > b ? a : b; }
+inline double smaller(double a, double b) { return a < b ? a : b; }
+inline double larger(double a, double b) { return a > b ? a : b; }
+
+// Calls body(task) for each task, in parallel.
+template <class Body>
+void for_tasks(index_t n_tasks, const Execution& how, Body body) {
+    run_tasks(n_tasks, how, [](void* context, index_t task) { (*static_cast<Body*>(context))(task); }, &body);
+}
+
+// Chunks of rows whose size depends on the data alone.
+inline constexpr index_t chunk_rows = 2048;
+inline index_t chunks_of(index_t n) { return (n + chunk_rows - 1) / chunk_rows; }
+
+// Starting a thread costs more than a small pass.
+inline Execution worth(const Execution& how, index_t operations) {
+    return operations < 200000 ? Execution{1, how.watch} : how;
+}
+
+template <class Body>
+void for_chunks(index_t n, index_t cost_per_row, const Execution& how, Body body) {
+    for_tasks(chunks_of(n), worth(how, n * (cost_per_row + 1)), [&](index_t c) {
+        body(c, c * chunk_rows, smaller(n, (c + 1) * chunk_rows));
+    });
+}
+
+}  // namespace maxmargin::MAXMARGIN_ISA

@@ -1,0 +1,3 @@
+"""Linear learning machines whose every fit comes with a proof."""
+
+from maxmargin.problem import Problem

@@ -1,0 +1,340 @@
+"""One validated problem: the only place where input is checked.
+
+Solves
+    minimise over w, b   ½‖w‖² (+ ½ (b/scale)² if the bias is penalised) + Σ cost_i ℓ(⟨w, x_i⟩ + b, y_i)
+"""
+
+from __future__ import annotations
+
+import numbers
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin import _core
+from maxmargin.losses import LOSSES, Loss
+
+Vector = NDArray[np.float64]
+
+
+class InputError(ValueError):
+    """Input that cannot be used; the message says what, where, and what to do."""
+
+
+@dataclass(frozen=True)
+class Bias:
+    """How the bias enters: ``value`` is the implicit last column (0: no bias)."""
+
+    value: float
+    penalised: bool
+
+    @property
+    def free(self) -> bool:
+        return self.value != 0.0 and not self.penalised
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows, labels −1/+1, a cost for each row, a loss and a bias.
+
+    Build it with :meth:`from_arrays`; the constructor itself checks nothing.
+
+    Examples
+    --------
+    >>> problem = Problem.from_arrays([[0.0], [1.0]], ["no", "yes"], C=2.0)
+    >>> problem.y, problem.cost
+    (array([-1.,  1.]), array([2., 2.]))
+    """
+
+    X: Any
+    rows: _core.Rows
+    y: Vector
+    cost: Vector
+    loss: Loss
+    bias: Bias
+    classes: NDArray[Any]
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        C: float = 1.0,
+        loss: str = "squared_hinge",
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+    ) -> Problem:
+        """Check everything and build the problem; float32 and float64 C-contiguous rows are not copied."""
+        X, rows = check_rows(X)
+        signs, classes = check_labels(y, rows.shape[0])
+        weight = check_weights(sample_weight, rows.shape[0])
+        cost = positive_number("C", C) * weight * class_factors(class_weight, classes, signs, weight)
+        check_costs(cost, signs, classes)
+        if loss not in LOSSES:
+            raise InputError(f"loss must be one of {sorted(LOSSES)}, got {loss!r}")
+        scale = positive_number("intercept_scaling", intercept_scaling) if penalize_intercept else 1.0
+        bias = Bias(scale if fit_intercept else 0.0, bool(penalize_intercept and fit_intercept))
+        return cls(X, rows, signs, cost, LOSSES[loss], bias, classes)
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def n_cols(self) -> int:
+        return self.rows.shape[1]
+
+    @property
+    def nnz(self) -> int:
+        return int(self.X.nnz) if sp.issparse(self.X) else self.n_rows * self.n_cols
+
+    @cached_property
+    def null_primal(self) -> float:
+        """P₀: the objective at w = 0 with the best constant bias."""
+        zero = np.zeros(self.n_rows)
+        b = sum(self.loss.best_bias(zero, self.y, self.cost)) / 2.0 if self.bias.free else 0.0
+        return self.objective(0.0, zero + b, 0.0)
+
+    def objective(self, half_norm: float, scores: Vector, b: float) -> float:
+        """Primal value, given ½‖w‖² and the scores ⟨w, x_i⟩ + b."""
+        penalty = 0.5 * (b / self.bias.value) ** 2 if self.bias.penalised else 0.0
+        return half_norm + penalty + float(self.cost @ self.loss.value(scores, self.y))
+
+
+def positive_number(name: str, value: Any) -> float:
+    """``value`` as a float if it is a finite number above zero."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < float(value) < np.inf:
+        raise InputError(f"{name} must be a finite number greater than 0, got {value!r}")
+    return float(value)
+
+
+def check_rows(X: Any) -> tuple[Any, _core.Rows]:
+    """X as C-contiguous float32/float64 array or sorted CSR, without a copy where it already is one."""
+    X = _canonical_csr(X) if sp.issparse(X) else _canonical_dense(X)
+    if X.shape[0] < 1:
+        raise InputError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if X.shape[1] < 1:
+        raise InputError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
+    if sp.issparse(X):
+        try:
+            rows = _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1])
+        except ValueError as error:
+            raise InputError(f"{error}. Rebuild the matrix, for example with X.tocoo().tocsr().") from None
+    else:
+        rows = _core.Rows.dense(X)
+    _check_finite(X)
+    return X, rows
+
+
+def _canonical_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype.kind == "c":
+        raise InputError(f"Complex data not supported: X has dtype {dtype}. Use X.real or X.imag.")
+    if dtype.kind == "f" and dtype.itemsize == 4:
+        return np.dtype(np.float32)
+    return np.dtype(np.float64)
+
+
+def _canonical_dense(X: Any) -> NDArray[Any]:
+    array = np.asarray(X)
+    if array.ndim != 2:
+        hint = "X.reshape(-1, 1) makes one column of it, X.reshape(1, -1) one row"
+        raise InputError(
+            f"Expected 2D array, got {'scalar' if array.ndim == 0 else f'{array.ndim}D'} array instead "
+            f"(shape {array.shape}). Reshape your data: {hint}."
+        )
+    target = _canonical_dtype(array.dtype)
+    if array.dtype.kind in "OUSVMm":
+        return _numbers_from_objects(array)
+    return np.ascontiguousarray(array, dtype=target)
+
+
+def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Object or text arrays, if every cell is a number; otherwise name the first that is not."""
+    if array.dtype.kind not in "USMmV":
+        try:
+            return np.ascontiguousarray(array, dtype=np.float64)
+        except (TypeError, ValueError):
+            pass
+    for i, j in np.ndindex(*array.shape):
+        cell = array[i, j]
+        if isinstance(cell, complex | np.complexfloating):
+            raise InputError(f"Complex data not supported: row {i}, column {j} of X is {cell!r}.")
+        try:
+            if array.dtype.kind in "Mm" or isinstance(cell, str | bytes):
+                raise TypeError
+            float(cell)
+        except (TypeError, ValueError):
+            kind = TypeError if isinstance(cell, dict | list | tuple) else ValueError
+            message = (
+                f"could not convert X to numbers: row {i}, column {j} is {cell!r}, but argument must be a number. "
+                "Encode text and dates first, for example with sklearn.preprocessing.OneHotEncoder."
+            )
+            raise (InputError(message) if kind is ValueError else TypeError(message)) from None
+    return np.ascontiguousarray(array.astype(np.float64))
+
+
+def _canonical_csr(X: Any) -> Any:
+    target = _canonical_dtype(X.dtype)
+    if X.dtype.kind == "O":
+        raise InputError("sparse X has dtype object; build it from numbers, for example with X.astype(float)")
+    if X.ndim != 2:
+        raise InputError(f"Expected 2D array, got {X.ndim}D sparse array instead. Reshape your data.")
+    if X.format == "csr":
+        _check_csr_positions(X)
+    X = X.tocsr()
+    index_type = np.promote_types(X.indices.dtype, X.indptr.dtype)
+    if index_type not in (np.dtype(np.int32), np.dtype(np.int64)):
+        index_type = np.dtype(np.int64)
+    if X.dtype != target or X.indices.dtype != index_type or X.indptr.dtype != index_type:
+        data, indices, indptr = X.data.astype(target), X.indices.astype(index_type), X.indptr.astype(index_type)
+        X = sp.csr_array((data, indices, indptr), shape=X.shape)
+    if not _strictly_increasing(X):
+        X = X.copy()
+        X.sum_duplicates()
+    return X
+
+
+def _check_csr_positions(X: Any) -> None:
+    """SciPy's own conversions trust these blindly, so a bad one must be found before any of them."""
+    indptr, n_rows = X.indptr, X.shape[0]
+    if len(indptr) != n_rows + 1 or indptr[0] != 0 or len(X.indices) != len(X.data):
+        raise InputError("sparse X is inconsistent: indptr must have n_rows + 1 entries and start at 0")
+    falls = np.flatnonzero(np.diff(indptr) < 0)
+    if len(falls) or indptr[-1] > len(X.data):
+        raise InputError(f"sparse X: indptr falls or leaves the data at row {falls[0] if len(falls) else n_rows - 1}")
+    stored = X.indices[: indptr[-1]]
+    if len(stored) and (stored.min() < 0 or stored.max() >= X.shape[1]):
+        k = int(np.flatnonzero((stored < 0) | (stored >= X.shape[1]))[0])
+        row = int(np.searchsorted(indptr, k, side="right")) - 1
+        raise InputError(
+            f"sparse X: row {row} names column {stored[k]}, but there are columns 0 to {X.shape[1] - 1}"
+        )
+
+
+def _strictly_increasing(X: Any) -> bool:
+    rising = np.diff(X.indices) > 0
+    starts = X.indptr[1:-1]
+    rising[starts[(starts > 0) & (starts < len(X.indices))] - 1] = True  # a new row may start anywhere
+    return bool(rising.all())
+
+
+def _check_finite(X: Any) -> None:
+    values = X.data if sp.issparse(X) else X
+    with np.errstate(over="ignore", invalid="ignore"):
+        if np.isfinite(values.sum(dtype=np.float64)):
+            return
+    for begin in range(0, X.shape[0], 4096):
+        block = X[begin : begin + 4096]
+        bad = np.argwhere(~np.isfinite(block.toarray() if sp.issparse(block) else block))
+        if len(bad):
+            i, j = int(bad[0][0]), int(bad[0][1])
+            value = block[i, j]
+            what = "NaN" if np.isnan(value) else "infinity"
+            raise InputError(
+                f"Input X contains {what}: row {begin + i}, column {j} is {value}. Expected finite numbers; impute "
+                "missing values first, for example with sklearn.impute.SimpleImputer."
+            )
+
+
+def check_labels(y: Any, n_rows: int) -> tuple[Vector, NDArray[Any]]:
+    """y as −1/+1 and the two classes, smaller first."""
+    labels = np.asarray(y)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim != 1:
+        raise InputError(f"y must have one label per row of X, got an array of shape {labels.shape}")
+    if len(labels) != n_rows:
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(labels)}"
+        )
+    if labels.dtype.kind == "c":
+        raise InputError("Complex data not supported: y must hold class labels")
+    if labels.dtype.kind == "f":
+        bad = np.flatnonzero(~np.isfinite(labels))
+        if len(bad):
+            what = "NaN" if np.isnan(labels[bad[0]]) else "infinity"
+            raise InputError(f"Input y contains {what}: row {bad[0]}. Every row needs a label.")
+        odd = np.flatnonzero(labels != np.floor(labels))
+        if len(odd):
+            raise InputError(
+                f"Unknown label type: continuous. y[{odd[0]}] is {labels[odd[0]]}; a classifier needs class labels."
+            )
+    try:
+        classes, position = np.unique(labels, return_inverse=True)
+    except TypeError:
+        kinds = sorted({type(v).__name__ for v in labels.tolist()})
+        raise InputError(f"Unknown label type: y mixes {', '.join(kinds)}; use labels of one type") from None
+    if len(classes) == 1:
+        raise InputError(f"y contains one class only, {classes[0]!r}; a classifier needs samples of two classes")
+    if len(classes) > 2:
+        shown = ", ".join(repr(c) for c in classes[:4].tolist()) + (", …" if len(classes) > 4 else "")
+        raise InputError(
+            f"Only binary classification is supported. The type of the target is multiclass: y has {len(classes)} "
+            f"classes ({shown}). Wrap the machine in sklearn.multiclass.OneVsRestClassifier."
+        )
+    return np.where(position == 1, 1.0, -1.0), classes
+
+
+def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
+    """Non-negative finite weights, one per row."""
+    if sample_weight is None:
+        return np.ones(n_rows)
+    try:
+        weight = np.asarray(sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("sample_weight must hold numbers") from None
+    if weight.ndim == 0:
+        weight = np.full(n_rows, float(weight))
+    if weight.shape != (n_rows,):
+        raise InputError(f"sample_weight must have shape ({n_rows},), got {weight.shape}")
+    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
+    if len(bad):
+        raise InputError(
+            f"sample_weight[{bad[0]}] is {weight[bad[0]]}; weights must be finite and not negative "
+            "(0 leaves a row out)"
+        )
+    return weight
+
+
+def class_factors(
+    class_weight: dict[Any, float] | str | None, classes: NDArray[Any], signs: Vector, weight: Vector
+) -> Vector | float:
+    """The factor each row's class puts on its cost; 'balanced' gives both classes the same total."""
+    if class_weight is None:
+        return 1.0
+    total = {-1.0: float(weight[signs < 0].sum()), 1.0: float(weight[signs > 0].sum())}
+    if isinstance(class_weight, str):
+        if class_weight != "balanced":
+            raise InputError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
+        if min(total.values()) <= 0.0:
+            return 1.0  # check_costs names the class without weight
+        half = 0.5 * (total[-1.0] + total[1.0])
+        return np.where(signs > 0, half / total[1.0], half / total[-1.0])
+    if not isinstance(class_weight, dict):
+        raise InputError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
+    known = classes.tolist()
+    unknown = [k for k in class_weight if k not in known]
+    if unknown:
+        raise InputError(f"The classes, {unknown}, are not in class_weight's data: y has {known}")
+    low, high = (class_weight.get(c, 1.0) for c in known)
+    for value in (low, high):
+        if not isinstance(value, numbers.Real) or not 0.0 <= float(value) < np.inf:
+            raise InputError(f"class_weight must hold finite numbers of at least 0, got {value!r}")
+    return np.where(signs > 0, float(high), float(low))
+
+
+def check_costs(cost: Vector, signs: Vector, classes: NDArray[Any]) -> None:
+    """Both classes must keep some weight, and no cost may overflow."""
+    if not np.isfinite(cost.sum()):
+        raise InputError("C times the weights overflows; use a smaller C or smaller weights")
+    for sign, label in ((-1.0, classes[0]), (1.0, classes[1])):
+        if not np.any(cost[signs == sign] > 0.0):
+            raise InputError(f"every sample of class {label!r} has weight 0; both classes need some weight")

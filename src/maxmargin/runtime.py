@@ -1,0 +1,150 @@
+"""The process around a fit: threads, the borrowed BLAS, the watch, and what was compiled."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from functools import cache
+from types import TracebackType
+from typing import Any
+
+from maxmargin import _core
+
+Progress = Callable[[int, float, float], bool | None]
+
+
+def effective_threads(n_threads: int | None = None) -> int:
+    """Number of threads a fit uses.
+
+    ``None`` honours CPU affinity, cgroup limits and ``OMP_NUM_THREADS``, whichever is smallest.
+
+    Examples
+    --------
+    >>> effective_threads(3)
+    3
+    >>> effective_threads() >= 1
+    True
+    """
+    if n_threads is not None:
+        if isinstance(n_threads, bool) or int(n_threads) != n_threads or n_threads < 1:
+            raise ValueError(f"n_threads must be a whole number of at least 1 or None, got {n_threads!r}")
+        return int(n_threads)
+    from joblib import cpu_count
+
+    limit = int(cpu_count())
+    asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
+    if asked.isdigit() and int(asked) >= 1:
+        limit = min(limit, int(asked))
+    return max(1, limit)
+
+
+class BlasGuard:
+    """Holds BLAS at one thread while at least one fit is running in this process.
+
+    Two overlapping ``threadpool_limits`` restore in the wrong order; counting entries does not. Results are
+    the same bits for any number of our own threads only while BLAS starts none.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._depth = 0
+        self._limiter: Any = None
+        self._controller: Any = None
+
+    def __enter__(self) -> BlasGuard:
+        with self._lock:
+            if self._depth == 0:
+                if self._controller is None:
+                    # SciPy's BLAS must be loaded before the controller looks for it.
+                    import scipy.linalg.cython_blas  # noqa: F401
+                    from threadpoolctl import ThreadpoolController
+
+                    self._controller = ThreadpoolController()
+                self._limiter = self._controller.limit(limits=1, user_api="blas")
+            self._depth += 1
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        with self._lock:
+            self._depth -= 1
+            if self._depth == 0:
+                self._limiter.restore_original_limits()
+                self._limiter = None
+
+    def after_fork(self) -> None:
+        """In a forked child the fits of the parent's other threads do not exist."""
+        self._lock = threading.Lock()
+        if self._depth:
+            self._depth = 0
+            self._limiter.restore_original_limits()
+            self._limiter = None
+
+
+blas_guard = BlasGuard()
+os.register_at_fork(after_in_child=blas_guard.after_fork)
+
+
+@cache
+def borrowed_blas() -> _core.Blas:
+    """The ``dsyrk`` of SciPy's BLAS."""
+    from scipy.linalg import cython_blas
+
+    return _core.Blas.borrow(cython_blas.__pyx_capi__["dsyrk"])
+
+
+class Watch:
+    """What a solver asks while it works: how long already, must I stop, and where do I report?
+
+    Parameters
+    ----------
+    max_seconds : float or None
+        Deadline, counted from construction.
+    progress : callable or None
+        Called with (iteration, gap, seconds) after each iteration or chunk; True asks the solver to stop.
+    """
+
+    def __init__(self, max_seconds: float | None = None, progress: Progress | None = None) -> None:
+        self.start = time.perf_counter()
+        self.core = _core.Watch(0.05, max_seconds)
+        self._progress = progress
+        self.stop_requested = False
+
+    @property
+    def seconds(self) -> float:
+        return time.perf_counter() - self.start
+
+    @property
+    def past_deadline(self) -> bool:
+        return self.core.past_deadline
+
+    def report(self, iteration: int, gap: float) -> None:
+        if self._progress is not None and self._progress(iteration, gap, self.seconds):
+            self.stop_requested = True
+
+
+def core_info() -> dict[str, Any]:
+    """What the compiled core was built with and what it runs on.
+
+    Examples
+    --------
+    >>> sorted(core_info())
+    ['compiler', 'instruction_set', 'n_threads', 'version']
+    """
+    return {**_core.info(), "n_threads": effective_threads()}
+
+
+def show_versions() -> None:
+    """Print the versions that matter in a bug report."""
+    import platform
+    import sys
+    from importlib.metadata import version
+
+    print(f"python           {sys.version.split()[0]} on {platform.platform()}")
+    for name in ("maxmargin", "numpy", "scipy", "scikit-learn", "threadpoolctl"):
+        print(f"{name:<16} {version(name)}")
+    for key, value in core_info().items():
+        print(f"core.{key:<11} {value}")

@@ -1,0 +1,127 @@
+"""What a solver returns: the answer, how good it provably is, and why it stopped."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+import numpy as np
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+
+class Status(Enum):
+    """Why a solver stopped. The value is the sentence shown to people."""
+
+    CONVERGED = "the requested relative duality gap was reached"
+    ITERATION_LIMIT = "the iteration limit was reached first"
+    TIME_LIMIT = "the time limit was reached first"
+    INTERRUPTED = "the fit was interrupted"
+    NUMERICAL_LIMIT = "rounding errors prevent any further progress"
+    INFEASIBLE = "no hyperplane satisfies the constraints"
+
+    @property
+    def sentence(self) -> str:
+        return self.value
+
+
+def relative_gap(primal: float, dual: float, null_primal: float) -> float:
+    """The one definition of ``tol``: (P − D) / max(|P|, |D|, 1e-10·P₀).
+
+    P₀ is the objective at w = 0 with the best constant bias. Rounding below zero is returned as 0.
+
+    Examples
+    --------
+    >>> relative_gap(10.0, 9.0, 50.0)
+    0.1
+    """
+    scale = max(abs(primal), abs(dual), 1e-10 * abs(null_primal))
+    if scale == 0.0:
+        return 0.0
+    return max(0.0, (primal - dual) / scale)
+
+
+@dataclass(frozen=True)
+class Record:
+    """One line of a solver's history. ``gap`` is the solver's own estimate unless ``certified``."""
+
+    iteration: int
+    seconds: float
+    gap: float
+    phase: str
+    certified: bool = False
+
+
+@dataclass
+class History:
+    """The course of a fit, one record per iteration or chunk of epochs.
+
+    Examples
+    --------
+    >>> history = History()
+    >>> history.add(1, 0.01, 0.5, "interior point")
+    >>> history.gaps
+    [0.5]
+    """
+
+    records: list[Record] = field(default_factory=list)
+
+    def add(self, iteration: int, seconds: float, gap: float, phase: str, certified: bool = False) -> None:
+        self.records.append(Record(iteration, seconds, gap, phase, certified))
+
+    @property
+    def gaps(self) -> list[float]:
+        return [r.gap for r in self.records]
+
+    @property
+    def seconds(self) -> list[float]:
+        return [r.seconds for r in self.records]
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A hyperplane with its proof.
+
+    Attributes
+    ----------
+    w, b : weights and bias; the score of x is ⟨w, x⟩ + b.
+    bias_interval : all biases that are optimal for ``w``; ``b`` is the midpoint.
+    alpha : feasible dual point, one multiplier per row, with w = Σ alpha_i y_i x_i.
+    primal, dual : objective values at (w, b) and at alpha; the optimum lies between them.
+    gap : primal − dual, relative as in :func:`relative_gap`.
+    status : why the solver stopped.
+    solver, reason : which solver ran, and why it was chosen.
+    """
+
+    w: Vector
+    b: float
+    alpha: Vector
+    primal: float
+    dual: float
+    gap: float
+    status: Status
+    history: History
+    n_iter: int
+    seconds: float
+    bias_interval: tuple[float, float]
+    solver: str
+    reason: str
+
+    @property
+    def absolute_gap(self) -> float:
+        return max(0.0, self.primal - self.dual)
+
+    @property
+    def distance_bound(self) -> float:
+        """‖w − w*‖ ≤ √(2·gap), because ½‖w‖² is strongly convex."""
+        return float(np.sqrt(2.0 * self.absolute_gap))
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution({self.status.name}: gap {self.gap:.1e}, primal {self.primal:.9g}, dual {self.dual:.9g}, "
+            f"{self.n_iter} iterations, {self.seconds:.3f} s; {self.solver}: {self.reason})"
+        )

@@ -1,0 +1,151 @@
+"""The linear system (R + XᵀDX) v = g of every Newton-like step, with the bias as last unknown.
+
+Solved in the smaller of two sizes: columns (normal equations) or rows with D > 0 (their Gram matrix).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.linalg.blas as blas
+import scipy.linalg.lapack as lapack
+from numpy.typing import NDArray
+
+from maxmargin import _core
+from maxmargin.problem import Bias
+from maxmargin.runtime import borrowed_blas
+
+Vector = NDArray[np.float64]
+
+
+class Breakdown(ArithmeticError):
+    """The matrix is not positive definite to working precision."""
+
+
+class Cholesky:
+    """Factor of a symmetric matrix (row-major upper triangle), scaled to unit diagonal, with refinement."""
+
+    def __init__(self, H: Vector, *, refine: int = 1) -> None:
+        diagonal = np.diag(H).copy()
+        if not np.all(np.isfinite(diagonal)) or np.any(diagonal <= 0.0):
+            raise Breakdown("a diagonal entry is not positive")
+        self.scale = 1.0 / np.sqrt(diagonal)
+        H *= self.scale
+        H *= self.scale[:, None]
+        self.matrix, self.refine = H, refine
+        jitter = 1e-15
+        while True:
+            work = H.copy()
+            work[np.diag_indices_from(work)] += jitter
+            # The transpose of a row-major array is column-major: its lower triangle, no copy.
+            self.factor, info = lapack.dpotrf(work.T, lower=1, clean=0, overwrite_a=1)
+            if info == 0:
+                return
+            jitter *= 100.0
+            if info < 0 or jitter > 1e-6:
+                raise Breakdown("no Cholesky factor")
+
+    def _once(self, rhs: Vector) -> Vector:
+        x, _ = lapack.dpotrs(self.factor, rhs, lower=1)
+        return np.asarray(x)
+
+    def solve(self, rhs: Vector) -> Vector:
+        scale = self.scale if rhs.ndim == 1 else self.scale[:, None]
+        rhs = rhs * scale
+        x = self._once(rhs)
+        if rhs.ndim == 1:
+            for _ in range(self.refine):
+                x = x + self._once(rhs - blas.dsymv(1.0, self.matrix.T, x, lower=1))
+        return x * scale
+
+
+class NormalSystem:
+    """Size of the columns: R + XᵀDX formed and factored."""
+
+    def __init__(
+        self,
+        rows: _core.Rows,
+        D: Vector,
+        bias: Bias,
+        n_threads: int,
+        *,
+        bias_ridge: float = 0.0,
+        refine: int = 1,
+        watch: _core.Watch | None = None,
+    ) -> None:
+        d = rows.shape[1]
+        size = d + (bias.value != 0.0)
+        H = np.empty((size, size))
+        _core.normal_matrix(rows, D, bias.value, H, borrowed_blas(), n_threads, watch)
+        H[np.arange(d), np.arange(d)] += 1.0
+        if bias.value != 0.0:
+            H[d, d] += 1.0 if bias.penalised else bias_ridge
+        self.factor = Cholesky(H, refine=refine)
+
+    def solve(self, g: Vector) -> Vector:
+        return self.factor.solve(g)
+
+
+class GramSystem:
+    """Size of the active rows F: (D⁻¹ + X_F X_Fᵀ), by the identity of Woodbury."""
+
+    def __init__(
+        self,
+        rows: _core.Rows,
+        D: Vector,
+        bias: Bias,
+        n_threads: int,
+        *,
+        bias_ridge: float = 0.0,
+        watch: _core.Watch | None = None,
+    ) -> None:
+        self.rows, self.bias, self.n_threads, self.watch = rows, bias, n_threads, watch
+        self.ridge = 1.0 if bias.penalised else bias_ridge
+        self.active = np.flatnonzero(D).astype(np.int64)
+        n = len(self.active)
+        K = np.empty((n, n))
+        if n:
+            _core.gram(rows, self.active, K, n_threads, watch)
+            K[np.arange(n), np.arange(n)] += 1.0 / D[self.active]
+            self.factor = Cholesky(K)
+            self.ones = self.factor.solve(np.full(n, bias.value)) if bias.value else np.zeros(n)
+
+    def _spread(self, c: Vector) -> Vector:
+        full = np.zeros(self.rows.shape[0])
+        full[self.active] = c
+        out = np.empty(self.rows.shape[1])
+        _core.combine(self.rows, full, out, self.n_threads, self.watch)
+        return out
+
+    def solve(self, g: Vector) -> Vector:
+        # With K = D⁻¹ + X_F X_Fᵀ and h = K⁻¹ X_F g_w:  v_b (ridge + βᵀK⁻¹β) = g_b − βᵀh,
+        # v_w = g_w − X_Fᵀ (h + K⁻¹β v_b), where β is the constant bias column.
+        d = self.rows.shape[1]
+        g_w, out = g[:d], g.copy()
+        if not len(self.active):
+            if self.bias.value:
+                out[d] = g[d] / self.ridge if self.ridge else 0.0
+            return out
+        projected = np.empty(self.rows.shape[0])
+        _core.scores(self.rows, np.ascontiguousarray(g_w), 0.0, projected, self.n_threads, self.watch)
+        h = self.factor.solve(projected[self.active])
+        if self.bias.value:
+            curvature = self.ridge + self.bias.value * float(self.ones.sum())
+            out[d] = (g[d] - self.bias.value * float(h.sum())) / curvature
+            h = h + self.ones * out[d]
+        out[:d] = g_w - self._spread(h)
+        return out
+
+
+def newton_system(
+    rows: _core.Rows,
+    D: Vector,
+    bias: Bias,
+    n_threads: int,
+    *,
+    bias_ridge: float = 0.0,
+    watch: _core.Watch | None = None,
+) -> NormalSystem | GramSystem:
+    """The smaller of the two forms."""
+    if rows.shape[1] <= max(np.count_nonzero(D), 200):
+        return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)
+    return GramSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)
