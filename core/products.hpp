@@ -23,11 +23,14 @@ inline void squared_norms(const RowsView& view, double* out, const Execution& ho
     });
 }
 
-// How many partial results a sum over rows is split into: by the data alone, at most 16, at most 64 MB.
-inline index_t parts_for(index_t n_rows, index_t result_size) {
-    const index_t by_rows = larger(index_t{1}, n_rows / chunk_rows);
-    const index_t by_memory = larger(index_t{1}, (index_t{8} << 20) / larger(index_t{1}, result_size));
-    return smaller(index_t{16}, smaller(by_rows, by_memory));
+// How many partial results a sum over rows is split into: by the data alone, at most 16, at most 64 MB, and
+// so few that adding them up stays cheap beside the work itself.
+inline index_t parts_for(index_t n_rows, index_t result_size, index_t work) {
+    const index_t size = larger(index_t{1}, result_size);
+    const index_t by_rows = n_rows / chunk_rows;
+    const index_t by_memory = (index_t{8} << 20) / size;
+    const index_t by_work = work / (8 * size);
+    return larger(index_t{1}, smaller(smaller(index_t{16}, by_rows), smaller(by_memory, by_work)));
 }
 
 inline index_t part_begin(index_t part, index_t n_parts, index_t n_rows) { return n_rows * part / n_parts; }
@@ -64,9 +67,10 @@ void combine_rows(const CsrRows<T, I>& rows, const double* c, index_t begin, ind
 
 inline void combine(const RowsView& view, const double* c, double* out, const Execution& how) {
     visit(view, [&](auto rows) {
-        const index_t size = rows.n_cols, n_parts = parts_for(rows.n_rows, size);
+        const index_t size = rows.n_cols, work = rows.n_rows * (rows.cost() + 1);
+        const index_t n_parts = parts_for(rows.n_rows, size, work);
         Buffer parts(n_parts * size);
-        for_tasks(n_parts, worth(how, rows.n_rows * (rows.cost() + 1)), [&](index_t p) {
+        for_tasks(n_parts, worth(how, work), [&](index_t p) {
             combine_rows(rows, c, part_begin(p, n_parts, rows.n_rows), part_begin(p + 1, n_parts, rows.n_rows),
                          parts + p * size);
         });
@@ -126,11 +130,12 @@ inline void normal_matrix(const RowsView& view, const double* D, BiasColumn bias
                           const Execution& how) {
     visit(view, [&](auto rows) {
         const index_t size = rows.n_cols + (bias.value != 0.0), area = size * size;
-        const index_t n_parts = parts_for(rows.n_rows, area);
+        const index_t work = rows.n_rows * rows.cost() * rows.cost() / 2;
+        const index_t n_parts = parts_for(rows.n_rows, area, work);
         const bool dense = view.layout == RowsView::Layout::dense;
         const index_t block = dense ? block_rows * size : 0;
         Buffer parts(n_parts * area), blocks(n_parts * block);
-        for_tasks(n_parts, worth(how, rows.n_rows * rows.cost() * rows.cost() / 4), [&](index_t p) {
+        for_tasks(n_parts, worth(how, work), [&](index_t p) {
             add_normal(rows, D, bias, part_begin(p, n_parts, rows.n_rows), part_begin(p + 1, n_parts, rows.n_rows),
                        parts + p * area, blocks + p * block, blas);
         });

@@ -1,3 +1,26 @@
 """Linear learning machines whose every fit comes with a proof."""
 
-from maxmargin.problem import Problem
+from importlib.metadata import version as _version
+
+from maxmargin.certificates import OptimalityCertificate, Verdict
+from maxmargin.problem import InputError, Problem
+from maxmargin.runtime import core_info, show_versions
+from maxmargin.solution import History, Solution, Status
+from maxmargin.svm import ConvergenceWarning, LinearSVC
+
+__version__ = _version("maxmargin")
+
+__all__ = [
+    "ConvergenceWarning",
+    "History",
+    "InputError",
+    "LinearSVC",
+    "OptimalityCertificate",
+    "Problem",
+    "Solution",
+    "Status",
+    "Verdict",
+    "__version__",
+    "core_info",
+    "show_versions",
+]

@@ -174,7 +174,7 @@ def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
         except (TypeError, ValueError):
             kind = TypeError if isinstance(cell, dict | list | tuple) else ValueError
             message = (
-                f"could not convert X to numbers: row {i}, column {j} is {cell!r}, but argument must be a number. "
+                f"could not convert X to numbers: row {i}, column {j} is {cell!r}; an argument must be no text string but a number. "
                 "Encode text and dates first, for example with sklearn.preprocessing.OneHotEncoder."
             )
             raise (InputError(message) if kind is ValueError else TypeError(message)) from None
@@ -273,7 +273,7 @@ def check_labels(y: Any, n_rows: int) -> tuple[Vector, NDArray[Any]]:
         kinds = sorted({type(v).__name__ for v in labels.tolist()})
         raise InputError(f"Unknown label type: y mixes {', '.join(kinds)}; use labels of one type") from None
     if len(classes) == 1:
-        raise InputError(f"y contains one class only, {classes[0]!r}; a classifier needs samples of two classes")
+        raise InputError(f"y contains one class only, {classes.tolist()[0]!r}; a classifier needs samples of two classes")
     if len(classes) > 2:
         shown = ", ".join(repr(c) for c in classes[:4].tolist()) + (", …" if len(classes) > 4 else "")
         raise InputError(
@@ -335,6 +335,6 @@ def check_costs(cost: Vector, signs: Vector, classes: NDArray[Any]) -> None:
     """Both classes must keep some weight, and no cost may overflow."""
     if not np.isfinite(cost.sum()):
         raise InputError("C times the weights overflows; use a smaller C or smaller weights")
-    for sign, label in ((-1.0, classes[0]), (1.0, classes[1])):
+    for sign, label in zip((-1.0, 1.0), classes.tolist(), strict=True):
         if not np.any(cost[signs == sign] > 0.0):
-            raise InputError(f"every sample of class {label!r} has weight 0; both classes need some weight")
+            raise InputError(f"every sample of class {label!r} has weight zero; both classes need some weight above zero")

@@ -41,9 +41,9 @@ class Hinge:
     def best_bias(self, score: Vector, y: Vector, cost: Vector) -> tuple[float, float]:
         # The slope in b rises by c_i at the breakpoint y_i − score_i, from −Σ_{y=+1} c to Σ_{y=−1} c.
         breakpoint_ = y - score
-        order = np.argsort(breakpoint_, kind="stable")
+        order = np.argsort(breakpoint_)
         slope = np.cumsum(cost[order]) - cost[y > 0].sum()
-        rounding = 1e-13 * float(cost.sum())
+        rounding = 1e-12 * float(cost.sum())
         last = len(order) - 1
         first = min(int(np.searchsorted(slope, -rounding)), last)
         after = min(int(np.searchsorted(slope, rounding, side="right")), last)

@@ -44,7 +44,7 @@ class SquaredHinge:
         # The derivative 2 Σ_active c_i (b − beta_i), beta_i = y_i − score_i, is continuous, piecewise linear and
         # rising. Rows with y = +1 are active below beta_i, rows with y = −1 above it.
         beta = y - score
-        order = np.argsort(beta, kind="stable")
+        order = np.argsort(beta)
         b, c, plus = beta[order], cost[order], y[order] > 0
         c_plus, c_minus = np.where(plus, c, 0.0), np.where(plus, 0.0, c)
         weight = c_plus.sum() - np.cumsum(c_plus) + np.cumsum(c_minus)  # just above the k-th breakpoint

@@ -100,9 +100,11 @@ class ActiveSetPolish:
         """Newton's method on psi; returns pi and whether its gradient is small enough."""
         problem, bias = self.problem, self.problem.bias
         y, d = problem.y, problem.n_cols
-        ridge = 1e-6 * float(sigma.mean()) if bias.free else 0.0
+        # A proximal term keeps the bias determined while F is empty; the outer rounds of the hinge remove it again.
+        ridge = 1e-6 * float(sigma.mean()) if bias.free and self.boxed else 0.0
         centre, d_scores = state.b, np.empty(problem.n_rows)
         gradient = np.empty(d + (bias.value != 0.0))
+        before, step = np.zeros(0, dtype=bool), 0.0
         while True:
             z = anchor + sigma * (1.0 - y * (state.scores + state.b))
             pi = np.clip(z, 0.0, self.upper)
@@ -117,6 +119,9 @@ class ActiveSetPolish:
             if self.steps >= self.max_steps:
                 return pi, False
             active = (z > 0.0) & (z < self.upper)
+            if step == 1.0 and np.array_equal(active, before):
+                return pi, True  # a full step within one piece of a quadratic: only rounding is left
+            before = active
             if min(int(active.sum()), d) > LARGEST_SYSTEM:
                 return pi, False
             D = np.where(active, sigma, 0.0)

@@ -73,6 +73,9 @@ class _Run:
         self.solver, self.problem, self.watch = solver, problem, watch
         self.n_threads = effective_threads(solver.n_threads)
         self.history, self.n_iter, self.best = History(), 0, None  # type: tuple[History, int, Point | None]
+        # Newton's method on the squared hinge converges from anywhere; on the hinge it wants a good start.
+        self.first_ask = max(solver.tol, 1e-2) if problem.loss.name == "hinge" else np.inf
+        self.settled = 0.1
         n = problem.n_rows
         upper, diagonal = problem.loss.dual_box(problem.cost)
         self.alpha = np.zeros(n) if start is None else np.clip(start, 0.0, upper)
@@ -113,14 +116,16 @@ class _Run:
 
     def _loop(self) -> Status:
         """Epochs until the polish can finish; each failed polish asks ten times more of the descent."""
-        ask, epochs, next_look = max(self.solver.tol, 1e-2), 0, 4
+        ask, epochs, next_look = self.first_ask, 0, 4
         while True:
             violation = self.descent.epoch(self.problem.rows, self.watch.core)
             epochs += 1
             self.n_iter += 1
             if self.problem.bias.free:
                 self.descent.bias_center = self.descent.bias
-            if violation < 1e-3 * ask and self.descent.n_active < self.problem.n_rows:
+            if violation <= self.settled:  # the active rows agree: look at all rows again, then ask for more
+                if self.descent.n_active == self.problem.n_rows:
+                    self.settled *= 0.1
                 self.descent.unshrink()
             if epochs < next_look and epochs < self.solver.max_iter:
                 continue

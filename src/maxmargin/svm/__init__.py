@@ -1,0 +1,5 @@
+"""Support vector machines in scikit-learn's shape."""
+
+from maxmargin.svm.linear import ConvergenceWarning, LinearSVC
+
+__all__ = ["ConvergenceWarning", "LinearSVC"]
