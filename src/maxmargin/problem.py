@@ -96,6 +96,13 @@ class Problem:
     def nnz(self) -> int:
         return int(self.X.nnz) if sp.issparse(self.X) else self.n_rows * self.n_cols
 
+    def take_rows(self, chosen: NDArray[np.intp]) -> _core.Rows:
+        """A copy of some rows."""
+        part = self.X[chosen]
+        if sp.issparse(part):
+            return _core.Rows.csr(part.data, part.indices, part.indptr, self.n_cols)
+        return _core.Rows.dense(part)
+
     @cached_property
     def null_primal(self) -> float:
         """P₀: the objective at w = 0 with the best constant bias."""

@@ -161,7 +161,7 @@ class OptimalityCertificate:
             products += float((cost - alpha) @ slack)
         worst = max(checks, key=lambda k: checks[k])
         return Verdict(
-            accepted=checks[worst] <= tolerance,
+            accepted=bool(checks[worst] <= tolerance),
             worst=worst,
             violation=checks[worst],
             tolerance=tolerance,
@@ -204,8 +204,8 @@ def _rejected(check: str, violation: float, tolerance: float) -> Verdict:
 
 def _beyond_rounding(X: Any, alpha: Vector, induced: Vector, w: Vector) -> float:
     """‖w − Σ alpha y x‖ beside ‖w‖, less what rounding of so large a sum can cause."""
-    size = abs(X).T @ alpha
-    rounding = 64.0 * np.finfo(np.float64).eps * float(np.linalg.norm(np.asarray(size).ravel()))
+    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+    rounding = 64.0 * float(np.finfo(np.float64).eps) * float(np.abs(alpha) @ np.sqrt(squares))
     off = float(np.linalg.norm(w - induced))
     return max(0.0, off - rounding) / max(float(np.linalg.norm(w)), rounding, 1e-300)
 

@@ -10,6 +10,9 @@ its Hessian is R + X_Fᵀ diag(sigma) X_F. For the squared hinge psi with a = 0,
 For the hinge it is the augmented Lagrangian: minimise psi, put a = pi, enlarge sigma, repeat. Once F is right,
 each round solves the equations y f = 1 on F more exactly, so the method ends at rounding level.
 
+Rows far from the margin keep their multiplier while the others are solved: a working set W, chosen anew after
+each round from the certified point, so that a step costs little more than the rows that are in doubt.
+
 References
 ----------
 Hestenes: Multiplier and gradient methods, 1969. Rockafellar: Augmented Lagrangians and applications of the
@@ -36,9 +39,18 @@ LARGEST_SYSTEM = 6000
 
 
 @dataclass
-class _State:
-    """Hyperplane, its raw scores ⟨w, x_i⟩, and the bias as the last unknown (b = bias.value · beta)."""
+class _WorkingSet:
+    """The rows in doubt, what all others contribute, and the present hyperplane."""
 
+    chosen: NDArray[np.intp] | slice
+    settled: Vector
+    rows: _core.Rows
+    y: Vector
+    upper: Vector
+    alpha: Vector
+    sigma: Vector
+    fixed_w: Vector
+    fixed_sum: float
     w: Vector
     b: float
     scores: Vector
@@ -47,45 +59,64 @@ class _State:
 class ActiveSetPolish:
     """Takes a certified point to the exact optimum, or returns the best point it met."""
 
-    def __init__(self, problem: Problem, n_threads: int, watch: Watch, *, max_steps: int = 100) -> None:
+    def __init__(self, problem: Problem, n_threads: int, watch: Watch, *, max_steps: int = 200) -> None:
         self.problem, self.n_threads, self.watch, self.max_steps = problem, n_threads, watch, max_steps
         self.steps = 0
-        self.upper, _ = problem.loss.dual_box(problem.cost)
         self.boxed = problem.loss.name == "hinge"
+        self.upper, _ = problem.loss.dual_box(problem.cost)
 
-    def run(self, point: Point, *, penalty: float = 1000.0, tol: float = 0.0) -> Point:
-        """Polish ``point``. ``penalty`` is the first sigma in units of the problem's own scale.
-
-        Stops at ``tol`` or, by default, when no more digits can be gained.
-        """
-        best = point
-        state = self._enter(point)
-        alpha = point.alpha.copy()
-        sigma = self._first_penalty(point, penalty)
-        stalled = 0
-        while self.steps < self.max_steps and best.gap > max(tol, 1e-15):
+    def run(self, point: Point, *, penalty: float = 100.0) -> Point:
+        """Polish until no more digits can be gained; ``penalty`` is the first sigma in the problem's own units."""
+        best, stalled, widen = point, 0, 1.0
+        while self.steps < self.max_steps and best.gap > 1e-15 and stalled < 2:
             if self.watch.past_deadline or self.watch.stop_requested:
                 break
-            anchor = alpha if self.boxed else np.zeros_like(alpha)
             try:
-                alpha, solved = self._minimise(state, anchor, sigma)
+                share = widen * (0.1 if best.gap < 1e-5 else 0.3 if best.gap < 1e-2 else 1.0)
+                work = self._choose(best, penalty, share)
+                finished = self._solve(work, 1e-13 if best.gap < 1e-5 else 0.1 * best.gap)
             except Breakdown:
                 break
-            found = recover(self.problem, alpha, self.n_threads)
-            stalled = 0 if found.gap < 0.5 * best.gap else stalled + 1
+            alpha = work.settled.copy()
+            alpha[work.chosen] = work.alpha
+            found = recover(self.problem, alpha, self.n_threads, work.w)
+            self.watch.report(self.steps, min(found.gap, best.gap))
+            if found.gap > 0.3 * best.gap:
+                stalled, widen = stalled + 1, 3.0 * widen
             best = better(best, found)
-            if stalled >= 2 or not (self.boxed and solved):
+            if not (self.boxed and finished):
                 break
-            state = self._enter(found, state.b)
-            sigma = sigma * 10.0
+            penalty = 1000.0
         return best
 
-    def _enter(self, point: Point, b: float | None = None) -> _State:
-        scores = np.empty(self.problem.n_rows)
-        _core.scores(self.problem.rows, point.w, 0.0, scores, self.n_threads)
-        return _State(point.w.copy(), point.b if b is None else b, scores)
+    def _choose(self, point: Point, penalty: float, share: float) -> _WorkingSet:
+        """The rows nearest to the margin; for the squared hinge all rows, as their multipliers all move."""
+        problem = self.problem
+        n, sigma = problem.n_rows, self._penalty(point, penalty)
+        scores = np.empty(n)
+        _core.scores(problem.rows, point.w, 0.0, scores, self.n_threads)
+        count = max(int(share * n), 2000)
+        if not self.boxed or count >= n:
+            zero = np.zeros(problem.n_cols)
+            w = point.w.copy()
+            return _WorkingSet(
+                slice(None), point.alpha, problem.rows, problem.y, self.upper, point.alpha.copy(), sigma, zero, 0.0, w, point.b, scores
+            )  # fmt: skip
+        shortfall = 1.0 - problem.y * (scores + point.b)
+        # Far from the margin a multiplier is 0 or at its bound; one that is well inside still has to decide.
+        inside = (point.alpha > 1e-3 * self.upper) & (point.alpha < (1.0 - 1e-3) * self.upper)
+        chosen = np.sort(np.argpartition(np.where(inside, 0.0, np.abs(shortfall)), count)[:count])
+        settled = np.where(shortfall > 0.0, self.upper, 0.0)
+        fixed = settled * problem.y
+        fixed[chosen] = 0.0
+        fixed_w = np.empty(problem.n_cols)
+        _core.combine(problem.rows, fixed, fixed_w, self.n_threads)
+        return _WorkingSet(
+            chosen, settled, problem.take_rows(chosen), problem.y[chosen], self.upper[chosen], point.alpha[chosen],
+            sigma[chosen], fixed_w, float(fixed.sum()), point.w.copy(), point.b, scores[chosen],
+        )  # fmt: skip
 
-    def _first_penalty(self, point: Point, penalty: float) -> Vector:
+    def _penalty(self, point: Point, penalty: float) -> Vector:
         cost = self.problem.cost
         if not self.boxed:
             return np.where(cost > 0.0, 2.0 * cost, 1.0)
@@ -96,86 +127,92 @@ class ActiveSetPolish:
         typical = float(cost[cost > 0.0].mean())
         return np.full_like(cost, penalty * min(typical, 1.0 / max(size, 1e-300)))
 
-    def _minimise(self, state: _State, anchor: Vector, sigma: Vector) -> tuple[Vector, bool]:
-        """Newton's method on psi; returns pi and whether its gradient is small enough."""
-        problem, bias = self.problem, self.problem.bias
-        y, d = problem.y, problem.n_cols
+    def _solve(self, work: _WorkingSet, ask: float) -> bool:
+        """Rounds of the method of multipliers on the working set until active rows have |1 − y f| ≤ ask."""
+        if not self.boxed:
+            work.alpha, solved = self._minimise(work, np.zeros_like(work.alpha))
+            return solved
+        before = math.inf
+        while True:
+            pi, solved = self._minimise(work, work.alpha)
+            moved = float(np.abs(pi - work.alpha).max()) if len(pi) else 0.0
+            work.alpha = pi
+            if not solved:
+                return False
+            violation = moved / float(work.sigma[0])  # the largest |1 − y f| among active rows
+            if violation <= ask or (violation > 0.5 * before and violation < 1e-6):
+                return True
+            before = violation
+            work.sigma = work.sigma * 10.0
+            if work.sigma[0] > 1e12 * float(work.upper.max()):
+                return True
+
+    def _minimise(self, work: _WorkingSet, anchor: Vector) -> tuple[Vector, bool]:
+        """Newton's method on psi; returns pi and whether it is a minimiser."""
+        bias, y, d = self.problem.bias, work.y, len(work.w)
         # A proximal term keeps the bias determined while F is empty; the outer rounds of the hinge remove it again.
-        ridge = 1e-6 * float(sigma.mean()) if bias.free and self.boxed else 0.0
-        centre, d_scores = state.b, np.empty(problem.n_rows)
+        ridge = 1e-6 * float(work.sigma.mean()) if bias.free and self.boxed else 0.0
+        centre, d_scores = work.b, np.empty_like(y)
         gradient = np.empty(d + (bias.value != 0.0))
         before, step = np.zeros(0, dtype=bool), 0.0
         while True:
-            z = anchor + sigma * (1.0 - y * (state.scores + state.b))
-            pi = np.clip(z, 0.0, self.upper)
+            z = anchor + work.sigma * (1.0 - y * (work.scores + work.b))
+            pi = np.clip(z, 0.0, work.upper)
             pull = y * pi
-            _core.combine(problem.rows, pull, gradient[:d], self.n_threads, self.watch.core)
-            gradient[:d] -= state.w
+            _core.combine(work.rows, pull, gradient[:d], self.n_threads, self.watch.core)
+            gradient[:d] += work.fixed_w - work.w
             if bias.value:
-                held = state.b / bias.value if bias.penalised else ridge * (state.b - centre)
-                gradient[d] = bias.value * float(pull.sum()) - held
-            if self._small(gradient, pi, anchor, sigma, state):
-                return pi, True
-            if self.steps >= self.max_steps:
+                held = work.b / bias.value if bias.penalised else ridge * (work.b - centre)
+                gradient[d] = bias.value * (float(pull.sum()) + work.fixed_sum) - held
+            active = (z > 0.0) & (z < work.upper)
+            same = step == 1.0 and np.array_equal(active, before)
+            if same or self._small(gradient, pi, anchor, work):
+                return pi, True  # a full step within one piece of a quadratic leaves only rounding
+            if self.steps >= self.max_steps or min(int(active.sum()), d) > LARGEST_SYSTEM:
                 return pi, False
-            active = (z > 0.0) & (z < self.upper)
-            if step == 1.0 and np.array_equal(active, before):
-                return pi, True  # a full step within one piece of a quadratic: only rounding is left
-            before = active
-            if min(int(active.sum()), d) > LARGEST_SYSTEM:
-                return pi, False
-            D = np.where(active, sigma, 0.0)
-            v = newton_system(
-                problem.rows, D, bias, self.n_threads, bias_ridge=ridge, watch=self.watch.core
-            ).solve(gradient)
+            before, D = active, np.where(active, work.sigma, 0.0)
+            system = newton_system(
+                work.rows, D, bias, self.n_threads, bias_ridge=ridge, watch=self.watch.core
+            )
+            v = system.solve(gradient)
             if not np.all(np.isfinite(v)):
                 raise Breakdown("the Newton step is not finite")
             dw = np.ascontiguousarray(v[:d])
             db = bias.value * float(v[d]) if bias.value else 0.0
-            _core.scores(problem.rows, dw, 0.0, d_scores, self.n_threads, self.watch.core)
-            step = self._line_search(state, z, sigma, dw, db, y * (d_scores + db), ridge, centre)
+            _core.scores(work.rows, dw, 0.0, d_scores, self.n_threads, self.watch.core)
+            step = self._line_search(work, z, dw, db, y * (d_scores + db), ridge, centre)
             self.steps += 1
-            state.w += step * dw
-            state.b += step * db
-            state.scores += step * d_scores
+            work.w += step * dw
+            work.b += step * db
+            work.scores += step * d_scores
             if step < 1e-10:
                 return pi, False
 
-    def _small(self, gradient: Vector, pi: Vector, anchor: Vector, sigma: Vector, state: _State) -> bool:
+    def _small(self, gradient: Vector, pi: Vector, anchor: Vector, work: _WorkingSet) -> bool:
         # Rockafellar's criterion: the gradient need only be small beside the multipliers' own movement.
-        movement = 0.0
-        if self.boxed:
-            movement = 0.1 * float(np.linalg.norm(pi - anchor)) / math.sqrt(float(sigma.mean()))
-        d = len(state.w)
-        floor_w = 1e-14 * (float(np.linalg.norm(state.w)) + 1e-300)
-        small_w = float(np.linalg.norm(gradient[:d])) <= max(movement, floor_w)
-        floor_b = 1e-15 * float(pi.sum())
-        small_b = len(gradient) == d or abs(float(gradient[d])) <= max(movement, floor_b)
-        return small_w and small_b
+        if not self.boxed:
+            return False
+        movement = 0.1 * float(np.linalg.norm(pi - anchor)) / math.sqrt(float(work.sigma[0]))
+        d = len(work.w)
+        small_b = len(gradient) == d or abs(float(gradient[d])) <= movement
+        return small_b and float(np.linalg.norm(gradient[:d])) <= movement
 
     def _line_search(
-        self,
-        state: _State,
-        z: Vector,
-        sigma: Vector,
-        dw: Vector,
-        db: float,
-        dm: Vector,
-        ridge: float,
-        centre: float,
+        self, work: _WorkingSet, z: Vector, dw: Vector, db: float, dm: Vector, ridge: float, centre: float
     ) -> float:
         """The exact minimiser along the direction: a root of the rising, piecewise linear derivative."""
         bias = self.problem.bias
-        along, curve = float(state.w @ dw), float(dw @ dw)
+        along = float((work.w - work.fixed_w) @ dw) - work.fixed_sum * db
+        curve = float(dw @ dw)
         if bias.penalised:
-            along += state.b * db / bias.value**2
+            along += work.b * db / bias.value**2
             curve += (db / bias.value) ** 2
         elif bias.free:
-            along += ridge * (state.b - centre) * db
+            along += ridge * (work.b - centre) * db
             curve += ridge * db * db
 
         def slope(t: float) -> float:
-            return along + t * curve - _core.clipped_slope(z, dm, self.upper, sigma, t)
+            return along + t * curve - _core.clipped_slope(z, dm, work.upper, work.sigma, t)
 
         at_zero, at_one = slope(0.0), slope(1.0)
         if at_one <= 1e-10 * abs(at_zero):

@@ -51,26 +51,48 @@ def make_feasible(problem: Problem, alpha: Vector) -> Vector:
     return alpha
 
 
-def recover(problem: Problem, alpha: Vector, n_threads: int) -> Point:
-    """The hyperplane of a dual point, with both objective values; always certified, whatever ``alpha`` is."""
+def recover(problem: Problem, alpha: Vector, n_threads: int, w: Vector | None = None) -> Point:
+    """The hyperplane of a dual point, with both objective values; always certified, whatever ``alpha`` is.
+
+    ``w`` is the solver's own idea of Σ alpha y x. Where that sum cancels so much that rounding spoils it (columns
+    of very large scale), ``w`` is used instead if it is better and differs by no more than rounding can explain.
+    """
     alpha = make_feasible(problem, alpha)
-    w = np.empty(problem.n_cols)
+    induced = np.empty(problem.n_cols)
     coefficient = alpha * problem.y
-    _core.combine(problem.rows, coefficient, w, n_threads)
-    bias = problem.bias
-    b = bias.value**2 * float(coefficient.sum()) if bias.penalised else 0.0
-    interval = (b, b)
-    scores = coefficient  # its memory is free now
-    _core.scores(problem.rows, w, b, scores, n_threads)
-    if bias.free:
+    _core.combine(problem.rows, coefficient, induced, n_threads)
+    signed_sum = float(coefficient.sum())
+    scale = problem.bias.value if problem.bias.penalised else 0.0
+    dual = -0.5 * float(induced @ induced) - 0.5 * (scale * signed_sum) ** 2 - dual_loss(problem, alpha)
+    b, interval, primal = hyperplane(problem, induced, scale**2 * signed_sum, n_threads)
+    spoilt = primal - dual > 1e-13 * abs(primal)
+    if w is not None and spoilt and _explained_by_rounding(problem, alpha, induced, w, n_threads):
+        other = hyperplane(problem, w, scale**2 * signed_sum, n_threads)
+        if other[2] < primal:
+            induced, (b, interval, primal) = w.copy(), other
+    return Point(alpha, induced, b, interval, primal, dual, relative_gap(primal, dual, problem.null_primal))
+
+
+def hyperplane(
+    problem: Problem, w: Vector, b: float, n_threads: int
+) -> tuple[float, tuple[float, float], float]:
+    """Best bias for w (``b`` itself unless the bias is free), the interval of best ones, and the primal value."""
+    interval, scores = (b, b), np.empty(problem.n_rows)
+    _core.scores(problem.rows, w, 0.0, scores, n_threads)
+    if problem.bias.free:
         interval = problem.loss.best_bias(scores, problem.y, problem.cost)
         b = 0.5 * (interval[0] + interval[1])
-        scores += b
-    half_norm = 0.5 * float(w @ w)
-    primal = problem.objective(half_norm, scores, b)
-    penalty = 0.5 * (b / bias.value) ** 2 if bias.penalised else 0.0
-    dual = -half_norm - penalty - dual_loss(problem, alpha)
-    return Point(alpha, w, b, interval, primal, dual, relative_gap(primal, dual, problem.null_primal))
+    scores += b
+    return b, interval, problem.objective(0.5 * float(w @ w), scores, b)
+
+
+def _explained_by_rounding(problem: Problem, alpha: Vector, induced: Vector, w: Vector, n_threads: int) -> bool:
+    off, size = float(np.linalg.norm(w - induced)), float(np.linalg.norm(w))
+    if off <= 1e-7 * size:
+        return True
+    norms = np.empty(problem.n_rows)
+    _core.squared_norms(problem.rows, norms, n_threads)
+    return off <= 32.0 * float(np.finfo(np.float64).eps) * float(alpha @ np.sqrt(norms))
 
 
 def dual_loss(problem: Problem, alpha: Vector) -> float:

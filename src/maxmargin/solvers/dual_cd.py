@@ -74,23 +74,26 @@ class _Run:
         self.n_threads = effective_threads(solver.n_threads)
         self.history, self.n_iter, self.best = History(), 0, None  # type: tuple[History, int, Point | None]
         # Newton's method on the squared hinge converges from anywhere; on the hinge it wants a good start.
-        self.first_ask = max(solver.tol, 1e-2) if problem.loss.name == "hinge" else np.inf
+        self.first_ask = max(solver.tol, 0.3) if problem.loss.name == "hinge" else np.inf
         self.settled = 0.1
-        n = problem.n_rows
+        self.norms = np.empty(problem.n_rows)
+        _core.squared_norms(problem.rows, self.norms, self.n_threads)
+        self.descent = self._begin(np.zeros(problem.n_rows) if start is None else start, solver.seed)
+
+    def _begin(self, alpha: Vector, seed: int) -> _core.Descent:
+        """A descent that starts at ``alpha``."""
+        problem, n = self.problem, self.problem.n_rows
         upper, diagonal = problem.loss.dual_box(problem.cost)
-        self.alpha = np.zeros(n) if start is None else np.clip(start, 0.0, upper)
-        w = np.zeros(problem.n_cols)
-        signed = self.alpha * problem.y
-        if start is not None:
-            _core.combine(problem.rows, signed, w, self.n_threads)
-        norms = np.empty(n)
-        _core.squared_norms(problem.rows, norms, self.n_threads)
+        self.alpha = np.clip(alpha, 0.0, upper)
+        signed, w = self.alpha * problem.y, np.empty(problem.n_cols)
+        _core.combine(problem.rows, signed, w, self.n_threads)
         gain = problem.bias.value**2 if problem.bias.penalised else 0.0
         if problem.bias.free:
-            gain = max(float(norms.mean()), 1e-300)
-        self.descent = _core.Descent(
-            problem.y, upper, diagonal, np.ones(n), norms, self.alpha, w, np.arange(n, dtype=np.int32),
-            0.0, gain, float(signed.sum()), solver.seed,
+            gain = max(float(self.norms.mean()), 1e-300)
+        centre = self.best.b if self.best is not None and problem.bias.free else 0.0
+        return _core.Descent(
+            problem.y, upper, diagonal, np.ones(n), self.norms, self.alpha, w, np.arange(n, dtype=np.int32),
+            centre, gain, float(signed.sum()), seed,
         )  # fmt: skip
 
     def solve(self) -> Solution:
@@ -115,8 +118,8 @@ class _Run:
         return found
 
     def _loop(self) -> Status:
-        """Epochs until the polish can finish; each failed polish asks ten times more of the descent."""
-        ask, epochs, next_look = self.first_ask, 0, 4
+        """Epochs until the polish can finish: when the gap is small enough, or hardly falls any more."""
+        ask, epochs, next_look, previous = self.first_ask, 0, 10, np.inf
         while True:
             violation = self.descent.epoch(self.problem.rows, self.watch.core)
             epochs += 1
@@ -129,7 +132,7 @@ class _Run:
                 self.descent.unshrink()
             if epochs < next_look and epochs < self.solver.max_iter:
                 continue
-            next_look = epochs + max(4, epochs // 4)
+            next_look = epochs + max(10, epochs // 2)
             point = self._certify()
             self.history.add(self.n_iter, self.watch.seconds, point.gap, "coordinate descent", certified=True)
             self.watch.report(self.n_iter, point.gap)
@@ -137,18 +140,20 @@ class _Run:
                 return Status.TIME_LIMIT
             if self.watch.stop_requested:
                 return Status.INTERRUPTED
-            if point.gap <= ask:
-                if not self.solver.polish and point.gap <= self.solver.tol:
+            if point.gap <= self.solver.tol and not self.solver.polish:
+                return Status.CONVERGED
+            slow = epochs >= 50 and point.gap > 0.5 * previous
+            previous = point.gap
+            if self.solver.polish and (point.gap <= ask or slow):
+                if self._polish(point):
                     return Status.CONVERGED
-                if self.solver.polish and self._polish(point):
-                    return Status.CONVERGED
-                ask = max(0.1 * min(ask, point.gap), 1e-12)
-                self.descent.unshrink()
+                ask, previous = max(0.1 * min(ask, point.gap), 1e-12), np.inf
+                self.descent = self._begin(point.alpha if self.best is None else self.best.alpha, self.solver.seed)
             if epochs >= self.solver.max_iter:
                 return Status.ITERATION_LIMIT
 
     def _polish(self, point: Point) -> bool:
-        polish = ActiveSetPolish(self.problem, self.n_threads, self.watch, max_steps=150)
+        polish = ActiveSetPolish(self.problem, self.n_threads, self.watch, max_steps=300)
         found = polish.run(point, penalty=10.0)
         self.best = better(self.best, found)
         self.n_iter += polish.steps

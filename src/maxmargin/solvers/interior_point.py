@@ -46,6 +46,22 @@ def rows_in_their_span(problem: Problem, n_threads: int) -> NDArray[np.float64]:
     return L
 
 
+def centred_hinge(shortfall: Vector, cost: Vector, mu: float) -> tuple[Vector, Vector]:
+    """alpha and t = cost − alpha with mu/t − mu/alpha = shortfall, both without cancellation."""
+    half, size = 0.5 * cost, np.abs(shortfall)
+    root = np.sqrt(mu * mu + (size * half) ** 2)
+    small = half * (mu + mu * mu / (root + size * half)) / (mu + root)
+    large = cost - small
+    high = shortfall >= 0.0
+    return np.where(high, large, small), np.where(high, small, large)
+
+
+def centred_squared_hinge(shortfall: Vector, cost: Vector, mu: float) -> Vector:
+    """alpha > 0 with alpha/(2 cost) − mu/alpha = shortfall."""
+    root = np.sqrt(shortfall * shortfall + np.divide(2.0 * mu, cost, out=np.ones_like(cost), where=cost > 0.0))
+    return np.where(shortfall >= 0.0, cost * (shortfall + root), 2.0 * mu / np.maximum(root - shortfall, 1e-300))
+
+
 class _Iterate:
     """The arrays of one run, and the passes over them."""
 
@@ -75,6 +91,22 @@ class _Iterate:
         self.corrections = [(np.zeros(n), np.zeros(upper_size)) for _ in range(2)]
         self.directions = [(np.zeros(n), np.zeros(n)) for _ in range(2)]
         self.barriers = [self._barrier(k) for k in range(2)]
+
+    def centre_at(self, point: Point, w: Vector) -> None:
+        """Start from a hyperplane instead: the centred multipliers that belong to it at its own gap."""
+        cost, mu = self.problem.cost, (point.primal - point.dual) / self.n_pairs
+        self.v[: len(w)] = w
+        if self.problem.bias.value:
+            self.v[-1] = point.b / self.problem.bias.value
+        _core.scores(self.rows, w, point.b, self.margin, self.n_threads)
+        self.margin *= self.problem.y
+        shortfall = self.target - self.margin
+        if self.boxed:
+            self.alpha[:], self.t[:] = centred_hinge(shortfall, cost, mu)
+            np.divide(mu, self.t, out=self.xi, where=self.live)
+        else:
+            self.alpha[:] = np.where(self.live, centred_squared_hinge(shortfall, cost, mu), 0.0)
+        np.divide(mu, self.alpha, out=self.s, where=self.live)
 
     def _barrier(self, k: int) -> _core.Barrier:
         p = self.problem
@@ -188,6 +220,8 @@ class _Run:
         try:
             if self.best is None or self.best.gap > self.solver.tol:
                 iterate = _Iterate(problem, self._rows(), self.n_threads)
+                if self.best is not None and self.best.gap < 0.5 and iterate.rows is problem.rows:
+                    iterate.centre_at(self.best, self.best.w)
                 status = self._loop(iterate)
             if self.solver.polish and status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
                 assert self.best is not None
@@ -209,12 +243,14 @@ class _Run:
 
     def _rows(self) -> _core.Rows:
         problem = self.problem
-        if problem.n_cols <= problem.n_rows:
+        if problem.n_cols <= max(problem.n_rows, 300):
             return problem.rows
         return _core.Rows.dense(rows_in_their_span(problem, self.n_threads))
 
     def _certify(self, iterate: _Iterate) -> float:
-        found = recover(self.problem, iterate.alpha, self.n_threads)
+        same_columns = iterate.rows is self.problem.rows
+        w = np.ascontiguousarray(iterate.v[: self.problem.n_cols]) if same_columns else None
+        found = recover(self.problem, iterate.alpha, self.n_threads, w)
         self.best = better(self.best, found)
         return found.gap
 
@@ -253,7 +289,7 @@ class _Run:
         """One predictor–corrector step; the step length taken."""
         watch, threads = self.watch.core, self.n_threads
         iterate.barriers[0].scale(threads)
-        system = NormalSystem(iterate.rows, iterate.D, self.problem.bias, threads, bias_ridge=1e-300, watch=watch)
+        system = NormalSystem(iterate.rows, iterate.D, self.problem.bias, threads, bias_ridge=1e-280, watch=watch)
         dv, step = iterate.direction(system, watch)
         affine = iterate.barriers[0].complementarity(min(1.0, step), threads) / iterate.n_pairs
         aim = mu * min(1.0, max(affine, 0.0) / mu) ** 3

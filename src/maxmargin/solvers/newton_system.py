@@ -26,7 +26,7 @@ class Cholesky:
 
     def __init__(self, H: Vector, *, refine: int = 1) -> None:
         diagonal = np.diag(H).copy()
-        if not np.all(np.isfinite(diagonal)) or np.any(diagonal <= 0.0):
+        if not np.all(np.isfinite(diagonal)) or np.any(diagonal < 1e-290):
             raise Breakdown("a diagonal entry is not positive")
         self.scale = 1.0 / np.sqrt(diagonal)
         H *= self.scale

@@ -1,0 +1,1 @@
+"""Benchmarks of maxmargin against its peers; run with ``python -m benchmarks.run``."""

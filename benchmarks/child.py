@@ -1,0 +1,103 @@
+"""One fit in a process of its own: timed inside, killed at the limit, silent."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import time
+from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from benchmarks import datasets, solvers
+from benchmarks.solvers import Setting
+
+LOADING_SECONDS = 600.0
+
+
+@dataclass(frozen=True)
+class Task:
+    """What to fit; ``folder`` holds the arrays."""
+
+    folder: Path
+    solver: str
+    C: float
+    loss: str
+    setting: Setting
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``seconds`` and ``w`` are None unless ``outcome`` is "done"."""
+
+    outcome: str
+    seconds: float | None = None
+    w: NDArray[np.float64] | None = None
+    details: dict[str, Any] = field(default_factory=dict)
+
+
+def run(task: Task, limit: float) -> Answer:
+    """Fit in a child; the limit counts from the start of the fit, not of the process."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=_work, args=(theirs, task), daemon=True)
+    process.start()
+    theirs.close()
+    try:
+        ready = _receive(ours, LOADING_SECONDS)
+        if ready != "ready":
+            return (
+                ready if isinstance(ready, Answer) else Answer("failed", details={"error": "did not start"})
+            )
+        answer = _receive(ours, limit)
+        if answer is None:
+            return Answer("time limit")
+        if answer.seconds is not None and answer.seconds > limit:
+            return Answer("time limit")
+        return answer
+    except EOFError:
+        process.join(10.0)
+        return Answer("failed", details={"error": f"the process died, exit code {process.exitcode}"})
+    finally:
+        process.kill()
+        process.join()
+        ours.close()
+
+
+def _receive(pipe: Connection, seconds: float) -> Any:
+    return pipe.recv() if pipe.poll(seconds) else None
+
+
+def _work(pipe: Connection, task: Task) -> None:
+    _silence()
+    try:
+        X, y = datasets.take_over(task.folder)
+        solver = solvers.load(task.solver)
+        tiny_X, tiny_y = _tiny(sp.issparse(X))
+        solver.fit(tiny_X, tiny_y, 1.0, task.loss, task.setting)  # imports, thread pools, lazy loading
+        pipe.send("ready")
+        start = time.perf_counter()
+        w = solver.fit(X, y, task.C, task.loss, task.setting)
+        seconds = time.perf_counter() - start
+        pipe.send(Answer("done", seconds, w, solver.details(X, y)))
+    except Exception as error:
+        pipe.send(Answer("failed", details={"error": f"{type(error).__name__}: {error}"}))
+
+
+def _silence() -> None:
+    """Both Python's and compiled code's output."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 1)
+    os.dup2(nowhere, 2)
+
+
+def _tiny(sparse: bool) -> tuple[Any, NDArray[np.float64]]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0.0, 1.0, -1.0)
+    return (sp.csr_matrix(X) if sparse else X), y

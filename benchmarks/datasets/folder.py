@@ -1,0 +1,60 @@
+"""The .npz files of the folder named by the environment variable MAXMARGIN_DATA.
+
+A file holds dense ``X`` and ``y``, or CSR ``data``, ``indices``, ``indptr``, ``shape`` and ``y``. Of two
+classes the larger label is +1; of more, the class with most rows (the smallest label among equals) is +1 and
+the rest -1. Files with more than 200 distinct targets are regression sets and are left out.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.datasets.base import Dataset, csr
+
+VARIABLE = "MAXMARGIN_DATA"
+MOST_CLASSES = 200
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Names of the classification sets in the folder; empty if the variable is not set."""
+    place = os.environ.get(VARIABLE)
+    if not place:
+        return ()
+    return tuple(path.stem for path in sorted(Path(place).glob("*.npz")) if _is_classification(path))
+
+
+def load(name: str) -> Dataset:
+    with np.load(Path(os.environ[VARIABLE]) / f"{name}.npz") as parts:
+        y = signs(parts["y"])
+        if "X" in parts:
+            return Dataset(name, np.ascontiguousarray(_as_float(parts["X"])), y)
+        X = csr(_as_float(parts["data"]), parts["indices"], parts["indptr"], parts["shape"])
+        return Dataset(name, X, y)
+
+
+def signs(y: NDArray[Any]) -> NDArray[np.float64]:
+    """Labels as -1 and +1."""
+    classes, counts = np.unique(y.ravel(), return_counts=True)
+    if len(classes) < 2:
+        raise ValueError("only one class")
+    positive = classes[-1] if len(classes) == 2 else classes[np.argmax(counts)]
+    return np.where(y.ravel() == positive, 1.0, -1.0)
+
+
+def _as_float(values: NDArray[Any]) -> NDArray[Any]:
+    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
+
+
+def _is_classification(path: Path) -> bool:
+    with np.load(path) as parts:
+        held = set(parts.files)
+        if "y" not in held or not ("X" in held or {"data", "indices", "indptr", "shape"} <= held):
+            return False
+        return 2 <= len(np.unique(parts["y"])) <= MOST_CLASSES

@@ -1,0 +1,96 @@
+"""Results as JSON on disk and as a Markdown table."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+from benchmarks.solvers import OURS
+
+Results = dict[str, Any]
+
+
+def write(results: Results, path: Path) -> None:
+    """Write so that an interruption leaves either the old file or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    beside.write_text(json.dumps(_plain(results), indent=1, ensure_ascii=False, allow_nan=False) + "\n")
+    os.replace(beside, path)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    return value
+
+
+def table(results: Results) -> str:
+    """One Markdown table for each target."""
+    plan = results["plan"]
+    parts = [
+        _one_table(results["cells"], plan["peers"], target, plan["time_limit"]) for target in plan["targets"]
+    ]
+    return "\n\n".join(parts)
+
+
+def _one_table(cells: list[Results], peers: list[str], target: float, limit: float) -> str:
+    heads = ["data set", "loss", "C", "maxmargin (certified gap)", *(_head(peer) for peer in peers)]
+    lines = [
+        f"Time to a relative suboptimality of {target:g}; in brackets the ratio to maxmargin's default fit.",
+        "",
+        "| " + " | ".join(heads) + " |",
+        "|" + "---|" * len(heads),
+    ]
+    for cell in cells:
+        ours = cell[OURS]
+        shown = [cell["dataset"]["name"], cell["loss"], f"{cell['C']:g}", _ours(ours)]
+        shown += [_peer(cell["peers"].get(peer), target, limit, ours.get("seconds")) for peer in peers]
+        lines.append("| " + " | ".join(shown) + " |")
+    return "\n".join(lines)
+
+
+def _head(peer: str) -> str:
+    return f"{peer} to target" if peer == OURS else peer
+
+
+def _ours(ours: Results) -> str:
+    if ours.get("seconds") is None:
+        return ours["outcome"]
+    unverified = "" if ours["verified"] else ", NOT VERIFIED"
+    return f"{_time(ours['seconds'])} ({ours['gap']:.0e}{unverified})"
+
+
+def _peer(peer: Results | None, target: float, limit: float, ours: float | None) -> str:
+    if peer is None:
+        return "not run"
+    if peer["outcome"] != "measured":
+        return "—" if peer["outcome"] == "unsupported" else peer["outcome"]
+    best = peer["targets"].get(f"{target:g}")
+    if best is not None:
+        alone = best.get("train_seconds")
+        train = "" if alone is None else f"; train alone {_time(alone)}{_ratio(alone, ours)}"
+        return f"{_time(best['seconds'])}{_ratio(best['seconds'], ours)}{train}"
+    closest = peer["closest"]
+    if closest is None:
+        return f"never within {limit:g} s (no answer)"
+    reached = closest["suboptimality"]
+    how_close = "not finite" if reached is None or not math.isfinite(reached) else f"{reached:.1e}"
+    return f"never within {limit:g} s (best {how_close} at {_time(closest['seconds'])})"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.3g} s" if seconds < 1000.0 else f"{seconds:.0f} s"
+
+
+def _ratio(seconds: float, ours: float | None) -> str:
+    if not ours:
+        return ""
+    ratio = seconds / ours
+    return f" ({ratio:.0f}×)" if ratio >= 100.0 else f" ({ratio:.2g}×)"

@@ -1,0 +1,47 @@
+"""snapml.SupportVectorMachine (IBM Snap ML): ½·regularizer·‖w‖² + Σ ℓ, so regularizer = 1/C for both losses.
+
+The bias is penalised. Data are rounded to float32 inside.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting
+
+# (tol, max_iter): the default is (1e-3, 1000).
+LADDER = ((1e-2, 1000), (1e-3, 1000), (1e-4, 1000), (1e-5, 10**4), (1e-6, 10**5), (1e-8, 10**6))
+
+
+class Solver(BaseSolver):
+    name = "snapml"
+    distribution = "snapml"
+    module = "snapml"
+
+    def settings(self, loss: str) -> list[Setting]:
+        threads = sorted(
+            {1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1}, reverse=True
+        )
+        return [
+            Setting(
+                f"{n_jobs} threads, scaling {scaling:g}",
+                {"n_jobs": n_jobs, "intercept_scaling": scaling, "tol": tol, "max_iter": max_iter},
+            )
+            for n_jobs in threads
+            for scaling in INTERCEPT_SCALINGS
+            for tol, max_iter in LADDER
+        ]
+
+    def fit(
+        self, X: Any, y: NDArray[np.float64], C: float, loss: str, setting: Setting
+    ) -> NDArray[np.float64]:
+        from snapml import SupportVectorMachine
+
+        machine = SupportVectorMachine(
+            loss=loss, regularizer=1.0 / C, fit_intercept=True, random_state=0, **setting.options
+        )
+        return np.asarray(machine.fit(X, y).coef_, dtype=np.float64).ravel()
