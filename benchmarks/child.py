@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from benchmarks import datasets, solvers
 from benchmarks.solvers import Setting
 
-LOADING_SECONDS = 600.0
+UNTIMED_SECONDS = 600.0  # for loading before the fit, and for details after it
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,10 @@ class Answer:
     details: dict[str, Any] = field(default_factory=dict)
 
 
+def failed(why: str) -> Answer:
+    return Answer("failed", details={"error": why})
+
+
 def run(task: Task, limit: float) -> Answer:
     """Fit in a child; the limit counts from the start of the fit, not of the process."""
     context = multiprocessing.get_context("spawn")
@@ -49,28 +53,28 @@ def run(task: Task, limit: float) -> Answer:
     process.start()
     theirs.close()
     try:
-        ready = _receive(ours, LOADING_SECONDS)
-        if ready != "ready":
-            return (
-                ready if isinstance(ready, Answer) else Answer("failed", details={"error": "did not start"})
-            )
-        answer = _receive(ours, limit)
-        if answer is None:
-            return Answer("time limit")
-        if answer.seconds is not None and answer.seconds > limit:
-            return Answer("time limit")
-        return answer
+        return _listen(ours, limit)
     except EOFError:
         process.join(10.0)
-        return Answer("failed", details={"error": f"the process died, exit code {process.exitcode}"})
+        return failed(f"the process died, exit code {process.exitcode}")
     finally:
         process.kill()
         process.join()
         ours.close()
 
 
-def _receive(pipe: Connection, seconds: float) -> Any:
-    return pipe.recv() if pipe.poll(seconds) else None
+def _listen(pipe: Connection, limit: float) -> Answer:
+    """The child says: ready; then (seconds, w); then the details. Or, at any time, why it failed."""
+    too_late = Answer("time limit", details={"stopped_after": limit})
+    for wait, late in ((UNTIMED_SECONDS, failed("not ready in time")), (limit, too_late)):
+        message = pipe.recv() if pipe.poll(wait) else late
+        if isinstance(message, Answer):
+            return message
+    seconds, w = message
+    details = pipe.recv() if pipe.poll(UNTIMED_SECONDS) else {"error": "no details in time"}
+    if isinstance(details, Answer):
+        details = details.details
+    return Answer("done", seconds, w, details) if seconds <= limit else too_late
 
 
 def _work(pipe: Connection, task: Task) -> None:
@@ -84,9 +88,10 @@ def _work(pipe: Connection, task: Task) -> None:
         start = time.perf_counter()
         w = solver.fit(X, y, task.C, task.loss, task.setting)
         seconds = time.perf_counter() - start
-        pipe.send(Answer("done", seconds, w, solver.details(X, y)))
+        pipe.send((seconds, w))
+        pipe.send(solver.details(X, y))
     except Exception as error:
-        pipe.send(Answer("failed", details={"error": f"{type(error).__name__}: {error}"}))
+        pipe.send(failed(f"{type(error).__name__}: {error}"))
 
 
 def _silence() -> None:

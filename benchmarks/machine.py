@@ -12,6 +12,8 @@ from typing import Any
 from benchmarks import solvers
 from maxmargin import core_info
 
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
 
 def describe() -> dict[str, Any]:
     """CPU, memory, operating system, versions of all packages, and what our core was compiled with."""
@@ -24,9 +26,7 @@ def describe() -> dict[str, Any]:
         "python": sys.version.split()[0],
         "packages": _packages(),
         "core": core_info(),
-        "environment": {
-            k: os.environ[k] for k in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS") if k in os.environ
-        },
+        "environment": {name: os.environ[name] for name in THREAD_VARIABLES if name in os.environ},
     }
 
 
@@ -47,12 +47,8 @@ def _memory() -> int | None:
 
 
 def _packages() -> dict[str, str]:
-    wanted = {
-        "numpy",
-        "scipy",
-        "threadpoolctl",
-        *(solvers.load(name).distribution for name in solvers.names()),
-    }
+    peers = (solvers.load(name).distribution for name in solvers.names())
+    wanted = {"numpy", "scipy", "threadpoolctl", *peers}
     found = {}
     for name in sorted(wanted):
         try:

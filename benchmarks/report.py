@@ -34,10 +34,8 @@ def _plain(value: Any) -> Any:
 def table(results: Results) -> str:
     """One Markdown table for each target."""
     plan = results["plan"]
-    parts = [
-        _one_table(results["cells"], plan["peers"], target, plan["time_limit"]) for target in plan["targets"]
-    ]
-    return "\n\n".join(parts)
+    peers, limit = plan["peers"], plan["time_limit"]
+    return "\n\n".join(_one_table(results["cells"], peers, target, limit) for target in plan["targets"])
 
 
 def _one_table(cells: list[Results], peers: list[str], target: float, limit: float) -> str:

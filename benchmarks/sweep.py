@@ -1,7 +1,7 @@
 """The rule by which a peer's time counts.
 
-Every group of settings is walked from loose to tight until the tightest target is met. A peer's time to a target
-is the fastest of all fits that meet it, repeated; each repeat must meet the target to count.
+Every group of settings is walked from loose to tight until the tightest target is met. A peer's time to a
+target is the fastest of all fits that meet it, repeated; a repeat must meet the target too to count.
 """
 
 from __future__ import annotations
@@ -55,7 +55,9 @@ class Sweep:
     def measure(self, solver: BaseSolver, loss: str) -> dict[str, Any]:
         """Everything there is to record of a peer on one problem."""
         runs = self._walk(solver.settings(loss))
-        sweep_seconds = sum(run.seconds for run in runs if run.answer.seconds is not None)
+        sweep_seconds = sum(
+            run.answer.seconds or run.answer.details.get("stopped_after", 0.0) for run in runs
+        )
         targets = {f"{target:g}": self._best(runs, target) for target in self.targets}
         answered = [run for run in runs if run.answer.seconds is not None]
         closest = min(answered, key=lambda run: run.suboptimality, default=None)
@@ -85,18 +87,17 @@ class Sweep:
 
     def _worthwhile(self, runs: Sequence[Run]) -> float:
         """The time after which a fit can no longer win any target, with room for noise."""
-        best = (
-            min((r.seconds for r in runs if r.suboptimality <= t), default=self.limit) for t in self.targets
-        )
-        return min(self.limit, 1.5 * max(best) + 0.1)
+        times = ([run.seconds for run in runs if run.suboptimality <= target] for target in self.targets)
+        slowest_best = max(min(seconds, default=self.limit) for seconds in times)
+        return min(self.limit, 1.5 * slowest_best + 0.1)
 
     def _run(self, setting: Setting, limit: float) -> Run:
         answer = self.fit(setting, limit)
         if answer.outcome == "time limit" and limit < self.limit:
-            answer = Answer(f"cut at {limit:.3g} s: too slow to win")
+            answer = Answer("too slow to win", details=answer.details)
         run = Run(setting, answer, self.judge(answer))
         if answer.seconds is None:
-            self.say(f"{setting}: {answer.outcome} {answer.details.get('error', '')}".rstrip())
+            self.say(f"{setting}: {answer.outcome} {answer.details}")
         else:
             self.say(f"{setting}: {answer.seconds:.4g} s, suboptimality {run.suboptimality:.1e}")
         return run

@@ -11,6 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+Vector = NDArray[np.float64]
+
 INTERCEPT_SCALINGS = (1.0, 10.0, 100.0)
 
 
@@ -26,20 +28,16 @@ class Setting:
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        shown = ", ".join(
-            f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.options.items()
-        )
-        return shown or self.group
+        named = (f"{k}={v:g}" if isinstance(v, float) else f"{k}={v}" for k, v in self.options.items())
+        return ", ".join(named) or self.group
 
 
 class BaseSolver(ABC):
     """A peer, or we ourselves."""
 
     name: ClassVar[str]
-    distribution: ClassVar[str]
-    """Name on the package index, for the version."""
-    module: ClassVar[str]
-    """Name to import."""
+    distribution: ClassVar[str]  # on the package index
+    module: ClassVar[str]  # to import
 
     def available(self) -> tuple[bool, str]:
         """Whether the package is installed, and if not, what to do."""
@@ -56,14 +54,12 @@ class BaseSolver(ABC):
         """The sweep, group by group."""
 
     @abstractmethod
-    def fit(
-        self, X: Any, y: NDArray[np.float64], C: float, loss: str, setting: Setting
-    ) -> NDArray[np.float64]:
+    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
         """The weights; this call alone is timed."""
 
-    def details(self, X: Any, y: NDArray[np.float64]) -> dict[str, Any]:
+    def details(self, X: Any, y: Vector) -> dict[str, Any]:
         """What else there is to record of the last fit; not timed.
 
-        ``iterations_exhausted`` tells the sweep that tighter settings with the same ``max_iter`` are the same fit.
+        ``iterations_exhausted`` says that tighter settings with the same ``max_iter`` would be the same fit.
         """
         return {}

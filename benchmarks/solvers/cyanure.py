@@ -1,4 +1,4 @@
-"""cyanure.estimators.LinearSVC: (1/n) Σ ½ max(0, 1 − y f)² + ½ λ ‖w‖², so λ = 1/(2 n C) for our squared hinge.
+"""cyanure.estimators.LinearSVC: (1/n) Σ ½ max(0, 1 − y f)² + ½ λ ‖w‖², so λ = 1/(2 n C).
 
 The bias is not penalised.
 """
@@ -8,9 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.solvers.base import BaseSolver, Setting
+from benchmarks.solvers.base import BaseSolver, Setting, Vector
 
 ALGORITHMS = ("auto", "qning-miso", "catalyst-miso", "qning-ista")
 # (tol, max_iter): the default is (1e-3, 500).
@@ -32,17 +31,14 @@ class Solver(BaseSolver):
             for tol, max_iter in LADDER
         ]
 
-    def fit(
-        self, X: Any, y: NDArray[np.float64], C: float, loss: str, setting: Setting
-    ) -> NDArray[np.float64]:
+    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
         from cyanure.estimators import LinearSVC
 
         penalty = 1.0 / (2.0 * X.shape[0] * C)
-        self._machine = LinearSVC(lambda_1=penalty, fit_intercept=True, verbose=False, **setting.options).fit(
-            X, y
-        )
-        return np.asarray(self._machine.coef_, dtype=np.float64).ravel()
+        machine = LinearSVC(lambda_1=penalty, fit_intercept=True, verbose=False, **setting.options)
+        self._machine = machine.fit(X, y)
+        return np.asarray(machine.coef_, dtype=np.float64).ravel()
 
-    def details(self, X: Any, y: NDArray[np.float64]) -> dict[str, Any]:
+    def details(self, X: Any, y: Vector) -> dict[str, Any]:
         n_iter = int(np.max(self._machine.n_iter_))
         return {"iterations": n_iter, "iterations_exhausted": n_iter >= self._machine.max_iter}

@@ -1,7 +1,7 @@
 """LIBLINEAR by its own Python interface. Same objective; the bias is penalised, except with -s 2 -R.
 
-The interface walks dense rows one number at a time in Python, so dense X goes through ``csr_matrix`` first,
-which is far faster. The timed call holds this conversion; ``train_seconds`` is the solver alone.
+The interface walks dense rows number by number in Python, so dense X goes through ``csr_matrix`` first, which
+is far faster. The timed call contains this conversion; ``train_seconds`` is the solver alone.
 LIBLINEAR has no option for its iteration limit (300 passes in the dual solvers): a tight -e cannot lift it.
 """
 
@@ -11,13 +11,11 @@ import time
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting
+from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting, Vector
 
 HINGE_DUAL, SQUARED_DUAL, SQUARED_PRIMAL = 3, 1, 2
-DUAL_TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
-PRIMAL_TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
+TOLERANCES = (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8)
 
 
 class Solver(BaseSolver):
@@ -27,24 +25,13 @@ class Solver(BaseSolver):
 
     def settings(self, loss: str) -> list[Setting]:
         if loss == "hinge":
-            return self._scaled(HINGE_DUAL, DUAL_TOLERANCES)
-        free_bias = [
-            Setting(f"-s {SQUARED_PRIMAL} -B 1 -R", {"s": SQUARED_PRIMAL, "B": 1.0, "e": e, "R": True})
-            for e in PRIMAL_TOLERANCES
+            return _scaled(HINGE_DUAL)
+        free = [
+            Setting("-s 2 -B 1 -R", {"s": SQUARED_PRIMAL, "B": 1.0, "R": True, "e": e}) for e in TOLERANCES
         ]
-        scaled = self._scaled(SQUARED_PRIMAL, PRIMAL_TOLERANCES) + self._scaled(SQUARED_DUAL, DUAL_TOLERANCES)
-        return free_bias + scaled
+        return free + _scaled(SQUARED_PRIMAL) + _scaled(SQUARED_DUAL)
 
-    def _scaled(self, s: int, tolerances: tuple[float, ...]) -> list[Setting]:
-        return [
-            Setting(f"-s {s} -B {scaling:g}", {"s": s, "B": scaling, "e": e})
-            for scaling in INTERCEPT_SCALINGS
-            for e in tolerances
-        ]
-
-    def fit(
-        self, X: Any, y: NDArray[np.float64], C: float, loss: str, setting: Setting
-    ) -> NDArray[np.float64]:
+    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
         from liblinear.liblinearutil import parameter, problem, train
         from scipy.sparse import csr_matrix
 
@@ -55,8 +42,16 @@ class Solver(BaseSolver):
         start = time.perf_counter()
         model = train(rows, parameter(options))
         self._train_seconds = time.perf_counter() - start
-        w = np.array(model.w[: X.shape[1]])  # the last weight is the bias
+        w = np.array(model.w[: X.shape[1]])  # the bias comes after these
         return w if model.get_labels()[0] == 1 else -w
 
-    def details(self, X: Any, y: NDArray[np.float64]) -> dict[str, Any]:
+    def details(self, X: Any, y: Vector) -> dict[str, Any]:
         return {"train_seconds": self._train_seconds}
+
+
+def _scaled(s: int) -> list[Setting]:
+    return [
+        Setting(f"-s {s} -B {scaling:g}", {"s": s, "B": scaling, "e": e})
+        for scaling in INTERCEPT_SCALINGS
+        for e in TOLERANCES
+    ]

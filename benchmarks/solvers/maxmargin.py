@@ -5,15 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.solvers.base import BaseSolver, Setting
+from benchmarks.solvers.base import BaseSolver, Setting, Vector
 
 DEFAULT = Setting("default")
 
 
 def reference(max_seconds: float) -> Setting:
-    """The setting that gives the certified optimum everyone is measured against; its time counts for nothing."""
+    """The setting for the certified optimum everyone is measured against; its time counts for nothing."""
     return Setting("reference", {"tol": 1e-10, "max_seconds": max_seconds})
 
 
@@ -25,15 +24,13 @@ class Solver(BaseSolver):
     def settings(self, loss: str) -> list[Setting]:
         return [*(Setting("tol", {"tol": tol}) for tol in (1e-2, 1e-3, 1e-4)), DEFAULT]
 
-    def fit(
-        self, X: Any, y: NDArray[np.float64], C: float, loss: str, setting: Setting
-    ) -> NDArray[np.float64]:
+    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
         from maxmargin import LinearSVC
 
         self._machine = LinearSVC(C=C, loss=loss, **setting.options).fit(X, y)
         return np.asarray(self._machine.coef_[0])
 
-    def details(self, X: Any, y: NDArray[np.float64]) -> dict[str, Any]:
+    def details(self, X: Any, y: Vector) -> dict[str, Any]:
         solution, verdict = self._machine.solution_, self._machine.certificate_.verify(X, y)
         return {
             "primal": solution.primal,

@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting
+from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting, Vector
 
 # (tol, max_iter): the default is (1e-4, 1000). Later rungs let the tolerance decide, not the iteration limit.
 DUAL = ((1e-1, 1000), (1e-2, 1000), (1e-3, 1000), (1e-4, 1000), (1e-4, 10**4), (1e-6, 10**5), (1e-8, 10**6))
@@ -31,14 +30,12 @@ class Solver(BaseSolver):
             for tol, max_iter in ladder
         ]
 
-    def fit(
-        self, X: Any, y: NDArray[np.float64], C: float, loss: str, setting: Setting
-    ) -> NDArray[np.float64]:
+    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
         from sklearn.svm import LinearSVC
 
         self._machine = LinearSVC(C=C, loss=loss, random_state=0, **setting.options).fit(X, y)
         return np.asarray(self._machine.coef_[0])
 
-    def details(self, X: Any, y: NDArray[np.float64]) -> dict[str, Any]:
+    def details(self, X: Any, y: Vector) -> dict[str, Any]:
         n_iter = int(self._machine.n_iter_)
         return {"iterations": n_iter, "iterations_exhausted": n_iter >= self._machine.max_iter}

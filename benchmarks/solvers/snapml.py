@@ -1,4 +1,4 @@
-"""snapml.SupportVectorMachine (IBM Snap ML): ½·regularizer·‖w‖² + Σ ℓ, so regularizer = 1/C for both losses.
+"""snapml.SupportVectorMachine (IBM Snap ML): ½ r ‖w‖² + Σ ℓ, r the regularizer, so r = 1/C for both losses.
 
 The bias is penalised. Data are rounded to float32 inside.
 """
@@ -9,12 +9,19 @@ import os
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting
+from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting, Vector
 
 # (tol, max_iter): the default is (1e-3, 1000).
-LADDER = ((1e-2, 1000), (1e-3, 1000), (1e-4, 1000), (1e-5, 10**4), (1e-6, 10**5), (1e-8, 10**6))
+LADDER = (
+    (1e-2, 1000),
+    (1e-3, 1000),
+    (1e-4, 1000),
+    (1e-5, 10**4),
+    (1e-6, 10**5),
+    (1e-8, 10**6),
+    (1e-10, 10**7),
+)
 
 
 class Solver(BaseSolver):
@@ -23,22 +30,18 @@ class Solver(BaseSolver):
     module = "snapml"
 
     def settings(self, loss: str) -> list[Setting]:
-        threads = sorted(
-            {1, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else 1}, reverse=True
-        )
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return [
             Setting(
                 f"{n_jobs} threads, scaling {scaling:g}",
                 {"n_jobs": n_jobs, "intercept_scaling": scaling, "tol": tol, "max_iter": max_iter},
             )
-            for n_jobs in threads
+            for n_jobs in sorted({1, cores}, reverse=True)
             for scaling in INTERCEPT_SCALINGS
             for tol, max_iter in LADDER
         ]
 
-    def fit(
-        self, X: Any, y: NDArray[np.float64], C: float, loss: str, setting: Setting
-    ) -> NDArray[np.float64]:
+    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
         from snapml import SupportVectorMachine
 
         machine = SupportVectorMachine(

@@ -76,7 +76,8 @@ class Problem:
         X, rows = check_rows(X)
         signs, classes = check_labels(y, rows.shape[0])
         weight = check_weights(sample_weight, rows.shape[0])
-        cost = positive_number("C", C) * weight * class_factors(class_weight, classes, signs, weight)
+        with np.errstate(over="ignore"):  # check_costs speaks of it
+            cost = positive_number("C", C) * weight * class_factors(class_weight, classes, signs, weight)
         check_costs(cost, signs, classes)
         if loss not in LOSSES:
             raise InputError(f"loss must be one of {sorted(LOSSES)}, got {loss!r}")
@@ -340,7 +341,9 @@ def class_factors(
 
 def check_costs(cost: Vector, signs: Vector, classes: NDArray[Any]) -> None:
     """Both classes must keep some weight, and no cost may overflow."""
-    if not np.isfinite(cost.sum()):
+    with np.errstate(over="ignore"):
+        total = float(cost.sum())
+    if not np.isfinite(total):
         raise InputError("C times the weights overflows; use a smaller C or smaller weights")
     for sign, label in zip((-1.0, 1.0), classes.tolist(), strict=True):
         if not np.any(cost[signs == sign] > 0.0):

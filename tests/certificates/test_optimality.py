@@ -1,0 +1,102 @@
+"""A certificate accepts what was fitted and nothing else."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from maxmargin import LinearSVC
+from tests.conftest import tall
+
+MACHINES = [
+    {"loss": "hinge"},
+    {"loss": "squared_hinge"},
+    {"loss": "hinge", "penalize_intercept": True},
+    {"loss": "squared_hinge", "fit_intercept": False},
+    {"loss": "hinge", "class_weight": "balanced"},
+    {"loss": "squared_hinge", "class_weight": {-1: 0.3}},
+]
+
+
+@pytest.fixture(params=range(len(MACHINES)), ids=lambda k: " ".join(map(str, MACHINES[k].values())))
+def fitted(request):
+    X, y = tall(150, 4, seed=20 + request.param)
+    weight = np.random.default_rng(0).uniform(0.0, 2.0, len(y))
+    machine = LinearSVC(**MACHINES[request.param]).fit(X, y, weight)
+    assert np.linalg.norm(machine.coef_) > 0.1
+    return X, y, weight, machine
+
+
+def test_accepts_the_fit(fitted):
+    X, y, weight, machine = fitted
+    verdict = machine.certificate_.verify(X, y, weight)
+    assert verdict
+    assert verdict.primal == pytest.approx(machine.solution_.primal, rel=1e-12)
+    assert verdict.complementarity <= 1e-6
+    assert str(verdict).startswith("verified")
+    assert machine.certificate_.verify(sp.csr_array(X), y, weight)
+
+
+@pytest.mark.parametrize("factor", [1.0 + 1e-3, 1.0 - 1e-3])
+@pytest.mark.parametrize("part", ["coef", "intercept", "alpha", "primal", "dual"])
+def test_rejects_every_altered_number(fitted, part, factor):
+    X, y, weight, machine = fitted
+    certificate = machine.certificate_
+    if part == "intercept" and not certificate.fit_intercept:
+        altered = replace(certificate, intercept=1e-3)
+    else:
+        altered = replace(certificate, **{part: getattr(certificate, part) * factor})
+    verdict = altered.verify(X, y, weight)
+    assert not verdict
+    assert str(verdict).startswith("REJECTED")
+
+
+def test_rejects_a_single_altered_weight_or_multiplier(fitted):
+    X, y, weight, machine = fitted
+    certificate = machine.certificate_
+    coef = certificate.coef.copy()
+    coef[np.argmax(np.abs(coef))] *= 1.001
+    assert not replace(certificate, coef=coef).verify(X, y, weight)
+    alpha = certificate.alpha.copy()
+    alpha[np.argmax(alpha)] *= 1.001
+    assert not replace(certificate, alpha=alpha).verify(X, y, weight)
+
+
+def test_rejects_other_data(fitted):
+    X, y, weight, machine = fitted
+    certificate = machine.certificate_
+    assert not certificate.verify(X * 1.001, y, weight)
+    assert not certificate.verify(X, y, weight * 1.001)
+    assert not certificate.verify(X, -y, weight)
+    flipped = y.copy()
+    flipped[machine.support_[0]] *= -1
+    assert not certificate.verify(X, flipped, weight)
+    assert certificate.verify(X[:-1], y[:-1], weight[:-1]).worst == "shape"
+    assert certificate.verify(X, np.where(y > 0, 7, -1), weight).worst == "labels"
+    assert not certificate.verify(X[:, :-1], y, weight)
+
+
+def test_rejects_numbers_that_are_not_finite(fitted):
+    X, y, weight, machine = fitted
+    assert replace(machine.certificate_, primal=np.nan).verify(X, y, weight).worst == "finite"
+
+
+def test_an_early_stop_is_certified_as_what_it_is():
+    X, y = tall(400, 8, seed=1)
+    with pytest.warns(UserWarning, match="relative gap of"):
+        machine = LinearSVC(loss="hinge", C=10.0, max_iter=3, solver="interior_point").fit(X, y)
+    assert machine.solution_.gap > 1e-6
+    verdict = machine.certificate_.verify(X, y)
+    assert verdict
+    assert verdict.gap == pytest.approx(machine.solution_.gap, rel=1e-6)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_distance_bound_holds(loss):
+    X, y = tall(300, 5, seed=2)
+    exact = LinearSVC(loss=loss).fit(X, y)
+    with pytest.warns(UserWarning, match="relative gap of"):
+        rough = LinearSVC(loss=loss, max_iter=4, solver="interior_point").fit(X, y)
+    distance = np.linalg.norm(rough.coef_ - exact.coef_)
+    assert distance <= rough.certificate_.distance_bound + exact.certificate_.distance_bound

@@ -1,0 +1,104 @@
+"""Both solvers reach the optimum, whatever the data layout, and say the same."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from maxmargin import Problem, Status
+from maxmargin.solvers import SOLVERS, choose
+from maxmargin.solvers.interior_point import rows_in_their_span
+from tests.conftest import tall
+from tests.oracles import clarabel_optimum, objective
+
+LAYOUTS = {
+    "dense64": lambda X: X,
+    "dense32": lambda X: X.astype(np.float32),
+    "csr": lambda X: sp.csr_array(X),
+    "csr32 wide indices": lambda X: wide(sp.csr_array(X.astype(np.float32))),
+}
+
+
+def wide(X):
+    return sp.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize(("loss", "power"), [("hinge", 1), ("squared_hinge", 2)])
+@pytest.mark.parametrize("layout", sorted(LAYOUTS))
+def test_reaches_the_optimum(solver, loss, power, layout, instruction_set):
+    X, y = tall(250, 5, seed=3)
+    X = np.where(np.abs(X) < 0.4, 0.0, X).astype(np.float32).astype(np.float64)
+    problem = Problem.from_arrays(LAYOUTS[layout](X), y, C=2.0, loss=loss)
+    solution = SOLVERS[solver](tol=1e-9).solve(problem)
+    assert solution.status is Status.CONVERGED
+    assert solution.gap <= 1e-9
+    assert solution.primal == pytest.approx(clarabel_optimum(X, y, problem.cost, power), rel=1e-8)
+    assert solution.primal == pytest.approx(objective(X, y, problem.cost, solution.w, solution.b, power), rel=1e-12)
+    assert abs(float(solution.alpha @ problem.y)) <= 1e-12 * float(solution.alpha.sum())
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+def test_without_polish_the_gap_is_still_certified(solver, loss, C):
+    X, y = tall(200, 4, seed=5)
+    problem = Problem.from_arrays(X, y, C=C, loss=loss)
+    solution = SOLVERS[solver](tol=1e-4, polish=False, max_iter=400).solve(problem)
+    power = 1 if loss == "hinge" else 2
+    optimum = clarabel_optimum(X, y, problem.cost, power)
+    assert solution.dual <= optimum * (1 + 1e-9)
+    assert solution.primal >= optimum * (1 - 1e-9)
+    assert (solution.status is Status.CONVERGED) == (solution.gap <= 1e-4)
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_more_columns_than_rows(solver):
+    rng = np.random.default_rng(0)
+    X = sp.random_array((60, 2000), density=0.02, rng=rng, format="csr")
+    y = np.where(np.arange(60) % 2 == 0, 1, -1)
+    problem = Problem.from_arrays(X, y, C=1.0, loss="hinge")
+    solution = SOLVERS[solver](tol=1e-9).solve(problem)
+    assert solution.gap <= 1e-9
+    assert solution.primal == pytest.approx(clarabel_optimum(X, y, problem.cost, 1), rel=1e-8)
+
+
+def test_rows_in_their_span_keep_all_inner_products():
+    X = np.random.default_rng(1).standard_normal((12, 400))
+    X[5] = X[2] + X[3]  # rank 11
+    L = rows_in_their_span(Problem.from_arrays(X, np.arange(12) % 2), 1)
+    assert L.shape == (12, 11)
+    np.testing.assert_allclose(L @ L.T, X @ X.T, rtol=1e-10, atol=1e-9)
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_where_no_multiplier_is_free_the_bias_is_the_midpoint(solver):
+    # Small C: all multipliers sit at C, and every bias in an interval is optimal.
+    X, y = np.array([[-1.0], [-0.5], [0.5], [1.0]]), np.array([-1, -1, 1, 1])
+    solution = SOLVERS[solver](tol=1e-9).solve(Problem.from_arrays(X, y, C=0.01, loss="hinge"))
+    assert solution.alpha == pytest.approx(np.full(4, 0.01))
+    low, high = solution.bias_interval
+    assert high - low > 1.0
+    assert solution.b == pytest.approx(0.5 * (low + high))
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+def test_history_ends_with_the_certified_gap(solver):
+    X, y = tall(200, 4)
+    solution = SOLVERS[solver]().solve(Problem.from_arrays(X, y, loss="hinge"))
+    assert solution.history.records[-1].certified
+    assert solution.history.gaps[-1] == solution.gap
+    assert len(solution.history) >= 2
+    assert solution.history.seconds == sorted(solution.history.seconds)
+    assert "CONVERGED" in repr(solution)
+    assert solution.distance_bound == pytest.approx(np.sqrt(2 * solution.absolute_gap))
+
+
+def test_choice_explains_itself():
+    X, y = tall(400, 5)
+    name, reason = choose(Problem.from_arrays(X, y, C=100.0))
+    assert name == "interior_point"
+    assert "400 rows" in reason
+    assert "dual_cd" in reason
+    rng = np.random.default_rng(0)
+    text = sp.random_array((6000, 20000), density=0.001, rng=rng, format="csr")
+    assert choose(Problem.from_arrays(text, np.arange(6000) % 2))[0] == "dual_cd"
