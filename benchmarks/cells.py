@@ -96,9 +96,7 @@ class Benchmark:
                 self._say(f"{title} {peer}:", _summary(cell["peers"][peer]), always=True)
                 self._write()
 
-    def _reference(
-        self, cell: Cell, fit: Callable[..., child.Answer], objective: Objective, title: str
-    ) -> None:
+    def _reference(self, cell: Cell, fit: Callable[..., child.Answer], objective: Objective, title: str) -> None:
         """The certified optimum, and our own time with default settings."""
         limit = self.options.time_limit
         best = fit(reference(limit), 2.0 * limit)
@@ -121,9 +119,7 @@ class Benchmark:
             self._say(title, f"maxmargin: {fastest.outcome} {fastest.details}", always=True)
             return
         cell["maxmargin"]["suboptimality"] = objective.suboptimality(fastest.w, optimum)
-        shown = (
-            f"maxmargin: {fastest.seconds:.4g} s, gap {fastest.details['gap']:.1e}; optimum {optimum:.10g}"
-        )
+        shown = f"maxmargin: {fastest.seconds:.4g} s, gap {fastest.details['gap']:.1e}; optimum {optimum:.10g}"
         self._say(title, shown, always=True)
 
     def _find(self, name: str, loss: str, C: float) -> Cell:

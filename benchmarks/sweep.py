@@ -55,9 +55,7 @@ class Sweep:
     def measure(self, solver: BaseSolver, loss: str) -> dict[str, Any]:
         """Everything there is to record of a peer on one problem."""
         runs = self._walk(solver.settings(loss))
-        sweep_seconds = sum(
-            run.answer.seconds or run.answer.details.get("stopped_after", 0.0) for run in runs
-        )
+        sweep_seconds = sum(run.answer.seconds or run.answer.details.get("stopped_after", 0.0) for run in runs)
         targets = {f"{target:g}": self._best(runs, target) for target in self.targets}
         answered = [run for run in runs if run.answer.seconds is not None]
         closest = min(answered, key=lambda run: run.suboptimality, default=None)

@@ -77,8 +77,14 @@ BAD_OPTIONS = {
     "C infinite": ({"C": np.inf}, "C must be"),
     "C text": ({"C": "1"}, "C must be"),
     "C huge": ({"C": 1e308, "sample_weight": np.full(30, 1e10)}, "overflows"),
-    "negative weight": ({"sample_weight": np.where(np.arange(30) == 4, -1.0, 1.0)}, r"sample_weight\[4\] is -1"),
-    "nan weight": ({"sample_weight": np.where(np.arange(30) == 4, np.nan, 1.0)}, r"sample_weight\[4\] is nan"),
+    "negative weight": (
+        {"sample_weight": np.where(np.arange(30) == 4, -1.0, 1.0)},
+        r"sample_weight\[4\] is -1",
+    ),
+    "nan weight": (
+        {"sample_weight": np.where(np.arange(30) == 4, np.nan, 1.0)},
+        r"sample_weight\[4\] is nan",
+    ),
     "weight length": ({"sample_weight": np.ones(29)}, "sample_weight must have shape"),
     "weight text": ({"sample_weight": ["a"] * 30}, "sample_weight must hold numbers"),
     "class without weight": ({"sample_weight": (Y > 0).astype(float)}, "class -1 has weight zero"),
@@ -111,9 +117,7 @@ def shuffled_csr():
 def doubled_csr():
     """Every entry given as two halves."""
     base = sp.csr_array(X)
-    out = sp.csr_array(
-        (np.repeat(base.data / 2, 2), np.repeat(base.indices, 2), base.indptr * 2), shape=base.shape
-    )
+    out = sp.csr_array((np.repeat(base.data / 2, 2), np.repeat(base.indices, 2), base.indptr * 2), shape=base.shape)
     assert not out.has_canonical_format
     return out
 

@@ -26,9 +26,7 @@ class Solver(BaseSolver):
     def settings(self, loss: str) -> list[Setting]:
         if loss == "hinge":
             return _scaled(HINGE_DUAL)
-        free = [
-            Setting("-s 2 -B 1 -R", {"s": SQUARED_PRIMAL, "B": 1.0, "R": True, "e": e}) for e in TOLERANCES
-        ]
+        free = [Setting("-s 2 -B 1 -R", {"s": SQUARED_PRIMAL, "B": 1.0, "R": True, "e": e}) for e in TOLERANCES]
         return free + _scaled(SQUARED_PRIMAL) + _scaled(SQUARED_DUAL)
 
     def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:

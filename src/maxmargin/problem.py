@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin import _core
+import maxmargin._core as _core
 from maxmargin.losses import LOSSES, Loss
 
 Vector = NDArray[np.float64]
@@ -182,7 +182,8 @@ def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
         except (TypeError, ValueError):
             kind = TypeError if isinstance(cell, dict | list | tuple) else ValueError
             message = (
-                f"could not convert X to numbers: row {i}, column {j} is {cell!r}; an argument must be no text string but a number. "
+                f"could not convert X to numbers: row {i}, column {j} is {cell!r}; an argument must be no text string "
+                "but a number. "
                 "Encode text and dates first, for example with sklearn.preprocessing.OneHotEncoder."
             )
             raise (InputError(message) if kind is ValueError else TypeError(message)) from None
@@ -202,7 +203,11 @@ def _canonical_csr(X: Any) -> Any:
     if index_type not in (np.dtype(np.int32), np.dtype(np.int64)):
         index_type = np.dtype(np.int64)
     if X.dtype != target or X.indices.dtype != index_type or X.indptr.dtype != index_type:
-        data, indices, indptr = X.data.astype(target), X.indices.astype(index_type), X.indptr.astype(index_type)
+        data, indices, indptr = (
+            X.data.astype(target),
+            X.indices.astype(index_type),
+            X.indptr.astype(index_type),
+        )
         X = sp.csr_array((data, indices, indptr), shape=X.shape)
     if not _strictly_increasing(X):
         X = X.copy()
@@ -222,9 +227,7 @@ def _check_csr_positions(X: Any) -> None:
     if len(stored) and (stored.min() < 0 or stored.max() >= X.shape[1]):
         k = int(np.flatnonzero((stored < 0) | (stored >= X.shape[1]))[0])
         row = int(np.searchsorted(indptr, k, side="right")) - 1
-        raise InputError(
-            f"sparse X: row {row} names column {stored[k]}, but there are columns 0 to {X.shape[1] - 1}"
-        )
+        raise InputError(f"sparse X: row {row} names column {stored[k]}, but there are columns 0 to {X.shape[1] - 1}")
 
 
 def _strictly_increasing(X: Any) -> bool:
@@ -281,7 +284,9 @@ def check_labels(y: Any, n_rows: int) -> tuple[Vector, NDArray[Any]]:
         kinds = sorted({type(v).__name__ for v in labels.tolist()})
         raise InputError(f"Unknown label type: y mixes {', '.join(kinds)}; use labels of one type") from None
     if len(classes) == 1:
-        raise InputError(f"y contains one class only, {classes.tolist()[0]!r}; a classifier needs samples of two classes")
+        raise InputError(
+            f"y contains one class only, {classes.tolist()[0]!r}; a classifier needs samples of two classes"
+        )
     if len(classes) > 2:
         shown = ", ".join(repr(c) for c in classes[:4].tolist()) + (", …" if len(classes) > 4 else "")
         raise InputError(
@@ -306,8 +311,7 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
     bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
     if len(bad):
         raise InputError(
-            f"sample_weight[{bad[0]}] is {weight[bad[0]]}; weights must be finite and not negative "
-            "(0 leaves a row out)"
+            f"sample_weight[{bad[0]}] is {weight[bad[0]]}; weights must be finite and not negative (0 leaves a row out)"
         )
     return weight
 
@@ -347,4 +351,6 @@ def check_costs(cost: Vector, signs: Vector, classes: NDArray[Any]) -> None:
         raise InputError("C times the weights overflows; use a smaller C or smaller weights")
     for sign, label in zip((-1.0, 1.0), classes.tolist(), strict=True):
         if not np.any(cost[signs == sign] > 0.0):
-            raise InputError(f"every sample of class {label!r} has weight zero; both classes need some weight above zero")
+            raise InputError(
+                f"every sample of class {label!r} has weight zero; both classes need some weight above zero"
+            )

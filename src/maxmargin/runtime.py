@@ -10,7 +10,7 @@ from functools import cache
 from types import TracebackType
 from typing import Any
 
-from maxmargin import _core
+import maxmargin._core as _core
 
 Progress = Callable[[int, float, float], bool | None]
 

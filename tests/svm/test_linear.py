@@ -67,9 +67,7 @@ def test_weight_equals_repetition(loss, class_weight):
     weight = np.random.default_rng(1).integers(0, 4, len(y))
     weighted = LinearSVC(loss=loss, class_weight=class_weight).fit(X, y, weight)
     repeated = LinearSVC(loss=loss, class_weight=class_weight).fit(np.repeat(X, weight, axis=0), np.repeat(y, weight))
-    np.testing.assert_allclose(
-        weighted.decision_function(X), repeated.decision_function(X), rtol=1e-7, atol=1e-9
-    )
+    np.testing.assert_allclose(weighted.decision_function(X), repeated.decision_function(X), rtol=1e-7, atol=1e-9)
     assert weighted.solution_.primal == pytest.approx(repeated.solution_.primal, rel=1e-10)
 
 
@@ -180,7 +178,10 @@ def test_early_stop_says_how_far_off_and_what_to_do():
     assert caught[0].filename == __file__
 
 
-NO_EFFECT = [({"dual": True}, "dual=True has no effect"), ({"intercept_scaling": 2.0}, "intercept_scaling=2.0 has no")]
+NO_EFFECT = [
+    ({"dual": True}, "dual=True has no effect"),
+    ({"intercept_scaling": 2.0}, "intercept_scaling=2.0 has no"),
+]
 
 
 @pytest.mark.parametrize(("options", "message"), NO_EFFECT)

@@ -51,10 +51,7 @@ class Verdict:
                 f"verified: no hyperplane has an objective below {self.dual:.10g}; this one has {self.primal:.10g}, "
                 f"within a fraction {self.gap:.1e} of the best"
             )
-        return (
-            f"REJECTED: the check '{self.worst}' is violated by {self.violation:.2e} "
-            f"(allowed: {self.tolerance:.0e})"
-        )
+        return f"REJECTED: the check '{self.worst}' is violated by {self.violation:.2e} (allowed: {self.tolerance:.0e})"
 
 
 @dataclass(frozen=True)
@@ -98,9 +95,7 @@ class OptimalityCertificate:
         """Largest possible ‖w − w*‖."""
         return math.sqrt(2.0 * max(0.0, self.primal - self.dual))
 
-    def verify(
-        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, tolerance: float = 1e-6
-    ) -> Verdict:
+    def verify(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, tolerance: float = 1e-6) -> Verdict:
         """Recompute primal, dual, gap and optimality conditions from data, hyperplane and dual point."""
         X = sp.csr_array(X).astype(np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         labels = np.asarray(y).ravel()
@@ -123,9 +118,7 @@ class OptimalityCertificate:
         if self.class_weight == "balanced":
             factor = {s: 0.5 * weight.sum() / weight[sign == s].sum() for s in factor}
         elif isinstance(self.class_weight, dict):
-            factor = {
-                s: self.class_weight.get(c, 1.0) for s, c in zip((-1.0, 1.0), self.classes, strict=True)
-            }
+            factor = {s: self.class_weight.get(c, 1.0) for s, c in zip((-1.0, 1.0), self.classes, strict=True)}
         return self.C * weight * np.where(sign > 0, factor[1.0], factor[-1.0])
 
     def _check(self, X: Any, sign: Vector, cost: Vector, tolerance: float) -> Verdict:
@@ -179,9 +172,7 @@ class OptimalityCertificate:
         bound = np.where(cost > 0.0, np.inf, 0.0) if squared else cost
         return max(below, float(np.maximum(0.0, alpha - bound).max())) / size
 
-    def _bias_checks(
-        self, scores: Vector, sign: Vector, cost: Vector, pull: Vector, squared: bool
-    ) -> dict[str, float]:
+    def _bias_checks(self, scores: Vector, sign: Vector, cost: Vector, pull: Vector, squared: bool) -> dict[str, float]:
         b = self.intercept
         if not self.fit_intercept:
             return {"intercept": abs(b)}

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin import _core
+import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
 from maxmargin.solvers.base import Point, better, recover
@@ -97,10 +97,9 @@ class ActiveSetPolish:
         _core.scores(problem.rows, point.w, 0.0, scores, self.n_threads)
         count = max(int(share * n), 2000)
         if not self.boxed or count >= n:
-            zero = np.zeros(problem.n_cols)
-            w = point.w.copy()
             return _WorkingSet(
-                slice(None), point.alpha, problem.rows, problem.y, self.upper, point.alpha.copy(), sigma, zero, 0.0, w, point.b, scores
+                slice(None), point.alpha, problem.rows, problem.y, self.upper, point.alpha.copy(), sigma,
+                np.zeros(problem.n_cols), 0.0, point.w.copy(), point.b, scores,
             )  # fmt: skip
         shortfall = 1.0 - problem.y * (scores + point.b)
         # Far from the margin a multiplier is 0 or at its bound; one that is well inside still has to decide.
@@ -171,9 +170,7 @@ class ActiveSetPolish:
             if self.steps >= self.max_steps or min(int(active.sum()), d) > LARGEST_SYSTEM:
                 return pi, False
             before, D = active, np.where(active, work.sigma, 0.0)
-            system = newton_system(
-                work.rows, D, bias, self.n_threads, bias_ridge=ridge, watch=self.watch.core
-            )
+            system = newton_system(work.rows, D, bias, self.n_threads, bias_ridge=ridge, watch=self.watch.core)
             v = system.solve(gradient)
             if not np.all(np.isfinite(v)):
                 raise Breakdown("the Newton step is not finite")

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin import _core
+import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
 from maxmargin.solution import History, Solution, Status, relative_gap
@@ -19,7 +19,8 @@ Vector = NDArray[np.float64]
 class Solver(Protocol):
     """Problem in, Solution out. ``start`` is a dual point to continue from."""
 
-    name: str
+    @property
+    def name(self) -> str: ...
 
     def solve(self, problem: Problem, *, start: Vector | None = None, watch: Watch | None = None) -> Solution: ...
 
@@ -73,9 +74,7 @@ def recover(problem: Problem, alpha: Vector, n_threads: int, w: Vector | None = 
     return Point(alpha, induced, b, interval, primal, dual, relative_gap(primal, dual, problem.null_primal))
 
 
-def hyperplane(
-    problem: Problem, w: Vector, b: float, n_threads: int
-) -> tuple[float, tuple[float, float], float]:
+def hyperplane(problem: Problem, w: Vector, b: float, n_threads: int) -> tuple[float, tuple[float, float], float]:
     """Best bias for w (``b`` itself unless the bias is free), the interval of best ones, and the primal value."""
     interval, scores = (b, b), np.empty(problem.n_rows)
     _core.scores(problem.rows, w, 0.0, scores, n_threads)

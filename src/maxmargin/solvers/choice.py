@@ -9,7 +9,10 @@ from maxmargin.problem import Problem
 from maxmargin.solvers.dual_cd import DualCoordinateDescent
 from maxmargin.solvers.interior_point import InteriorPoint
 
-SOLVERS = {"interior_point": InteriorPoint, "dual_cd": DualCoordinateDescent}
+SOLVERS: dict[str, type[InteriorPoint] | type[DualCoordinateDescent]] = {
+    "interior_point": InteriorPoint,
+    "dual_cd": DualCoordinateDescent,
+}
 
 LARGEST_NORMAL_MATRIX = 5000
 
@@ -26,8 +29,9 @@ def interior_point_seconds(problem: Problem) -> float:
         outer = float(np.square(np.diff(problem.X.indptr).astype(np.float64)).sum()) * 0.6e-9
     else:
         outer = n * size * size / 3e10
+    outer += size**3 / 3 / 2e10
     passes = 6 * min(problem.nnz, n * size) * 0.7e-9 + n * 5e-8
-    return 25 * (outer + size**3 / 3 / 2e10 + passes)
+    return float(25.0 * (outer + passes))
 
 
 def dual_cd_seconds(problem: Problem) -> float:

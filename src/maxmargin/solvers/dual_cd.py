@@ -1,7 +1,8 @@
 """Dual coordinate descent with shrinking and a proximal bias, then an exact polish.
 
 Solves
-    maximise Σ alpha_i − ½‖Σ alpha_i y_i x_i‖² (− Σ alpha_i²/(4 cost_i))  subject to Σ alpha_i y_i = 0, 0 ≤ alpha ≤ upper
+    maximise    Σ alpha_i − ½‖Σ alpha_i y_i x_i‖² (− Σ alpha_i²/(4 cost_i) for the squared hinge)
+    subject to  Σ alpha_i y_i = 0,  0 ≤ alpha ≤ upper
 
 one multiplier at a time. The equality that an unpenalised bias brings is handled by the method of multipliers:
 b is its multiplier and is moved after every epoch.
@@ -18,7 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin import _core
+import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status
@@ -67,9 +68,7 @@ class DualCoordinateDescent:
 
 
 class _Run:
-    def __init__(
-        self, solver: DualCoordinateDescent, problem: Problem, watch: Watch, start: Vector | None
-    ) -> None:
+    def __init__(self, solver: DualCoordinateDescent, problem: Problem, watch: Watch, start: Vector | None) -> None:
         self.solver, self.problem, self.watch = solver, problem, watch
         self.n_threads = effective_threads(solver.n_threads)
         self.history, self.n_iter, self.best = History(), 0, None  # type: tuple[History, int, Point | None]

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.linalg.lapack as lapack
 from numpy.typing import NDArray
 
-from maxmargin import _core
+import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status

@@ -10,7 +10,7 @@ import scipy.linalg.blas as blas
 import scipy.linalg.lapack as lapack
 from numpy.typing import NDArray
 
-from maxmargin import _core
+import maxmargin._core as _core
 from maxmargin.problem import Bias
 from maxmargin.runtime import borrowed_blas
 
@@ -146,6 +146,6 @@ def newton_system(
     watch: _core.Watch | None = None,
 ) -> NormalSystem | GramSystem:
     """The smaller of the two forms."""
-    if rows.shape[1] <= max(np.count_nonzero(D), 200):
+    if rows.shape[1] <= max(int(np.count_nonzero(D)), 200):
         return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)
     return GramSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)

@@ -1,0 +1,62 @@
+# Everything happens in a local environment, .venv; nothing else on the machine is touched.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+# pip settings that keep installs reproducible: constraints.txt pins what is installed and what builds it.
+PIP    := $(BIN)/python -m pip --disable-pip-version-check
+PINNED := -c constraints.txt --build-constraint constraints.txt
+SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard core/*.hpp core/*.cpp)
+
+.PHONY: demo test lint sanitize bench format clean help
+
+help:  ## this list
+	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
+
+$(VENV)/.python:
+	@sh tools/prerequisites.sh $(PYTHON)
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install -q "pip>=26"
+	@touch $@
+
+$(VENV)/.installed: $(VENV)/.python $(SOURCES)
+	$(PIP) install -q $(PINNED) -e ".[test]"
+	@touch $@
+
+$(VENV)/.lint: $(VENV)/.installed
+	$(PIP) install -q $(PINNED) -e ".[lint]"
+	@touch $@
+
+$(VENV)/.bench: $(VENV)/.installed
+	$(PIP) install -q $(PINNED) -e ".[bench]"
+	@touch $@
+
+demo: $(VENV)/.installed  ## load a table, fit, certify: the example of the README
+	$(BIN)/python examples/first_fit.py
+
+test: $(VENV)/.installed  ## all tests, with coverage
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
+
+lint: $(VENV)/.lint  ## style, types, import rules
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/clang-format --dry-run -Werror core/*.hpp core/*.cpp core/tests/*.cpp
+
+format: $(VENV)/.lint  ## rewrite files in the house style
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i core/*.hpp core/*.cpp core/tests/*.cpp
+
+sanitize: $(VENV)/.lint  ## the core's tests under address and undefined-behaviour sanitizers
+	$(PIP) install -q $(PINNED) cmake ninja
+	$(BIN)/cmake -S . -B build/sanitize -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) \
+	    -DMAXMARGIN_PYTHON=OFF -DMAXMARGIN_TESTS=ON -DMAXMARGIN_SANITIZE=ON
+	$(BIN)/cmake --build build/sanitize
+	./build/sanitize/test_core
+
+bench: $(VENV)/.bench  ## time and memory beside the peers; data sets from $$MAXMARGIN_DATA
+	$(BIN)/python -m benchmarks.run
+
+clean:  ## remove the environment and everything built
+	rm -rf $(VENV) build
