@@ -1,7 +1,7 @@
 """Peak memory of LinearSVC.fit beyond the caller's X: ``python -m benchmarks.memory``.
 
-Every case runs in a child process. What is resident after a warm-up fit on tiny data and the making of X, y is
-the base; the peak after the fit (``ru_maxrss``) less this base is what the fit needs beyond them. A child
+Every case runs in a child process. What is resident after a warm-up fit on tiny data, with X and y made, is
+the base; the peak after the fit (``ru_maxrss``) less this base is what the fit needs beyond X and y. A child
 inherits its parent's peak, so the parent imports nothing heavy.
 """
 

@@ -4,6 +4,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <string>
@@ -21,7 +23,12 @@ using Array = nb::ndarray<T, nb::ndim<dims>, nb::c_contig, nb::device::cpu>;
 using In = Array<const double, 1>;
 using Out = Array<double, 1>;
 
-std::atomic<const Kernels*> active{&kernels_for(choose_isa(std::getenv("MAXMARGIN_BASELINE") != nullptr))};
+bool baseline_forced() {
+    const char* wish = std::getenv("MAXMARGIN_BASELINE");
+    return wish != nullptr && *wish != '\0' && std::strcmp(wish, "0") != 0;
+}
+
+std::atomic<const Kernels*> active{&kernels_for(choose_isa(baseline_forced()))};
 const Kernels& core() { return *active.load(); }
 
 void expect(bool holds, const std::string& what) {
@@ -52,12 +59,13 @@ void check_csr(const I* indices, const I* indptr, index_t n_rows, index_t n_cols
     expect(indptr[0] == 0, "sparse X: indptr must start at 0, got " + std::to_string(indptr[0]));
     for (index_t i = 0; i < n_rows; ++i) {
         const index_t begin = indptr[i], end = indptr[i + 1];
-        expect(begin <= end && end <= nnz, "sparse X: indptr falls or leaves the data at row " + std::to_string(i));
+        expect(begin <= end && end <= nnz,
+               "sparse X: indptr falls or leaves the data at row " + std::to_string(i));
         for (index_t k = begin; k < end; ++k) {
             const index_t column = indices[k];
-            expect(column >= 0 && column < n_cols, "sparse X: row " + std::to_string(i) + " names column " +
-                                                       std::to_string(column) + ", but there are columns 0 to " +
-                                                       std::to_string(n_cols - 1));
+            expect(column >= 0 && column < n_cols,
+                   "sparse X: row " + std::to_string(i) + " names column " + std::to_string(column) +
+                       ", but there are columns 0 to " + std::to_string(n_cols - 1));
             expect(k == begin || indices[k - 1] < column,
                    "sparse X: column indices of row " + std::to_string(i) + " are not strictly increasing");
         }
@@ -69,8 +77,14 @@ Rows csr_rows(Array<const T, 1> data, Array<const I, 1> indices, Array<const I, 
     expect(indptr.size() >= 1 && data.size() == indices.size() && n_cols >= 0,
            "sparse X: data and indices must have the same length and indptr at least one entry");
     Rows rows;
-    rows.view = {RowsView::Layout::csr, sizeof(T) == 4,  sizeof(I) == 8, data.data(), indices.data(),
-                 indptr.data(), static_cast<index_t>(indptr.size()) - 1, n_cols};
+    rows.view = {RowsView::Layout::csr,
+                 sizeof(T) == 4,
+                 sizeof(I) == 8,
+                 data.data(),
+                 indices.data(),
+                 indptr.data(),
+                 static_cast<index_t>(indptr.size()) - 1,
+                 n_cols};
     check_csr(indices.data(), indptr.data(), rows.view.n_rows, n_cols, static_cast<index_t>(data.size()));
     rows.owner = nb::make_tuple(data, indices, indptr);
     return rows;
@@ -85,7 +99,8 @@ struct PyWatch {
     bool past_deadline() const {
         return deadline && std::chrono::duration<double>(Watch::clock::now() - start).count() >= *deadline;
     }
-    PyWatch(double interval, std::optional<double> limit) : watch(&PyWatch::poll, this, interval), deadline(limit) {}
+    PyWatch(double interval, std::optional<double> limit)
+        : watch(&PyWatch::poll, this, interval), deadline(limit) {}
     static bool poll(void* self) {
         if (static_cast<PyWatch*>(self)->past_deadline()) return true;
         nb::gil_scoped_acquire gil;
@@ -97,7 +112,16 @@ struct DeadlineReached : std::runtime_error {
     DeadlineReached() : std::runtime_error("the deadline was reached") {}
 };
 
-// Runs a kernel without the GIL. A stop becomes the pending Python exception or DeadlineReached.
+// The cause of a stop as a Python exception; a watch that was interrupted once stays so.
+[[noreturn]] void raise_stop(const PyWatch& watch) {
+    if (PyErr_Occurred() == nullptr) {
+        if (watch.past_deadline()) throw DeadlineReached();
+        PyErr_SetNone(PyExc_KeyboardInterrupt);
+    }
+    throw nb::python_error();
+}
+
+// Runs a kernel without the GIL.
 template <class Body>
 auto run(int n_threads, PyWatch* watch, Body body) {
     expect(n_threads >= 1, "n_threads must be at least 1");
@@ -105,8 +129,7 @@ auto run(int n_threads, PyWatch* watch, Body body) {
         nb::gil_scoped_release nogil;
         return body(Execution{n_threads, watch != nullptr ? &watch->watch : nullptr});
     } catch (const Interrupted&) {
-        if (PyErr_Occurred()) throw nb::python_error();
-        throw DeadlineReached();
+        raise_stop(*watch);
     }
 }
 
@@ -116,7 +139,9 @@ auto run(int n_threads, PyWatch* watch, Body body) {
 Blas borrow_blas(nb::handle dsyrk) {
     const char* signature = PyCapsule_GetName(dsyrk.ptr());
     if (signature == nullptr) throw nb::python_error();
-    const bool plain = std::strncmp(signature, "void (char *, char *, int *, int *, ", 36) == 0;
+    const std::string text = signature;
+    const bool plain = text.rfind("void (char *, char *, int *, int *, ", 0) == 0 &&
+                       std::count(text.begin(), text.end(), '*') == 10 && text.ends_with(" *, int *)");
     if (!plain) throw std::runtime_error(std::string("unexpected signature of SciPy's dsyrk: ") + signature);
     Blas blas;
     blas.dsyrk = reinterpret_cast<DsyrkPointer>(PyCapsule_GetPointer(dsyrk.ptr(), signature));
@@ -138,8 +163,8 @@ double* at(const Out& a, index_t n, const char* name) {
 struct Barrier {
     BarrierState state;
     nb::object owner;
-    Barrier(bool boxed, In y, In C, In target, Out alpha, Out t, Out s, Out xi, Out margin, Out D, Out e_s, Out e_xi,
-            Out d_alpha, Out d_margin) {
+    Barrier(bool boxed, In y, In C, In target, Out alpha, Out t, Out s, Out xi, Out margin, Out D, Out e_s,
+            Out e_xi, Out d_alpha, Out d_margin) {
         const auto n = static_cast<index_t>(y.size());
         state = {n,
                  boxed,
@@ -162,12 +187,15 @@ struct Barrier {
 
 struct Descent {
     DescentState state;
+    index_t n_weights = 0;
     nb::object owner;
-    Descent(In y, In upper, In diagonal, In target, In sq_norm, Out alpha, Out w, Array<std::int32_t, 1> order,
-            double bias_center, double bias_gain, double signed_sum, std::uint64_t seed) {
+    Descent(In y, In upper, In diagonal, In target, In sq_norm, Out alpha, Out w,
+            Array<std::int32_t, 1> order, double bias_center, double bias_gain, double signed_sum,
+            std::uint64_t seed) {
         const auto n = static_cast<index_t>(y.size());
         expect(static_cast<index_t>(order.size()) == n, "order has a wrong length");
-        for (index_t i = 0; i < n; ++i) expect(order.data()[i] >= 0 && order.data()[i] < n, "order leaves the rows");
+        for (index_t i = 0; i < n; ++i)
+            expect(order.data()[i] >= 0 && order.data()[i] < n, "order leaves the rows");
         state.n = state.n_active = n;
         state.y = y.data();
         state.upper = at(upper, n, "upper");
@@ -176,6 +204,7 @@ struct Descent {
         state.sq_norm = at(sq_norm, n, "sq_norm");
         state.alpha = at(alpha, n, "alpha");
         state.w = w.data();
+        n_weights = static_cast<index_t>(w.size());
         state.order = order.data();
         state.bias_center = bias_center;
         state.bias_gain = bias_gain;
@@ -192,15 +221,13 @@ struct Descent {
     // Largest difference between two projected gradients of the epoch: 0 at the optimum of the active rows.
     double epoch(const Rows& rows, PyWatch* watch) {
         expect(rows.view.n_rows == state.n, "rows and state differ in length");
+        expect(rows.view.n_cols == n_weights, "rows and w differ in length");
         EpochReport report;
         {
             nb::gil_scoped_release nogil;
             report = core().descent_epoch(rows.view, state, watch != nullptr ? &watch->watch : nullptr);
         }
-        if (report.stopped) {
-            if (PyErr_Occurred()) throw nb::python_error();
-            throw DeadlineReached();
-        }
+        if (report.stopped) raise_stop(*watch);
         const double high = report.violation_high, low = report.violation_low;
         state.shrink_high = high > 0.0 ? high : __builtin_inf();
         state.shrink_low = low < 0.0 ? low : -__builtin_inf();
@@ -231,7 +258,8 @@ void bind_products(nb::module_& m) {
             run(n_threads, watch,
                 [&](const Execution& how) { core().scores(rows.view, w.data(), bias, out.data(), how); });
         },
-        "rows"_a, "w"_a.noconvert(), "bias"_a, "out"_a.noconvert(), "n_threads"_a, "watch"_a.none() = nb::none());
+        "rows"_a, "w"_a.noconvert(), "bias"_a, "out"_a.noconvert(), "n_threads"_a,
+        "watch"_a.none() = nb::none());
     m.def(
         "combine",
         [](const Rows& rows, In c, Out out, int n_threads, PyWatch* watch) {
@@ -239,7 +267,8 @@ void bind_products(nb::module_& m) {
             run(n_threads, watch,
                 [&](const Execution& how) { core().combine(rows.view, c.data(), out.data(), how); });
         },
-        "rows"_a, "coefficient"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a, "watch"_a.none() = nb::none());
+        "rows"_a, "coefficient"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a,
+        "watch"_a.none() = nb::none());
     m.def(
         "squared_norms",
         [](const Rows& rows, Out out, int n_threads) {
@@ -250,7 +279,8 @@ void bind_products(nb::module_& m) {
         "rows"_a, "out"_a.noconvert(), "n_threads"_a);
     m.def(
         "normal_matrix",
-        [](const Rows& rows, In D, double bias, Array<double, 2> H, const Blas& blas, int n_threads, PyWatch* watch) {
+        [](const Rows& rows, In D, double bias, Array<double, 2> H, const Blas& blas, int n_threads,
+           PyWatch* watch) {
             at(D, rows.view.n_rows, "D");
             const auto size = static_cast<std::size_t>(rows.view.n_cols + (bias != 0.0));
             expect(H.shape(0) == size && H.shape(1) == size, "H has a wrong shape");
@@ -262,11 +292,13 @@ void bind_products(nb::module_& m) {
         "watch"_a.none() = nb::none());
     m.def(
         "gram",
-        [](const Rows& rows, Array<const std::int64_t, 1> chosen, Array<double, 2> G, int n_threads, PyWatch* watch) {
+        [](const Rows& rows, Array<const std::int64_t, 1> chosen, Array<double, 2> G, int n_threads,
+           PyWatch* watch) {
             const std::size_t n = chosen.size();
             expect(G.shape(0) == n && G.shape(1) == n, "G has a wrong shape");
             for (std::size_t k = 0; k < n; ++k)
-                expect(chosen.data()[k] >= 0 && chosen.data()[k] < rows.view.n_rows, "a chosen row does not exist");
+                expect(chosen.data()[k] >= 0 && chosen.data()[k] < rows.view.n_rows,
+                       "a chosen row does not exist");
             run(n_threads, watch, [&](const Execution& how) {
                 core().gram(rows.view, chosen.data(), static_cast<index_t>(n), G.data(), how);
             });
@@ -276,7 +308,8 @@ void bind_products(nb::module_& m) {
         "clipped_slope",
         [](In z, In dm, In C, In sigma, double t) {
             const auto n = static_cast<index_t>(z.size());
-            return core().clipped_slope(z.data(), at(dm, n, "dm"), at(C, n, "C"), at(sigma, n, "sigma"), t, n);
+            return core().clipped_slope(z.data(), at(dm, n, "dm"), at(C, n, "C"), at(sigma, n, "sigma"), t,
+                                        n);
         },
         "z"_a.noconvert(), "dm"_a.noconvert(), "C"_a.noconvert(), "sigma"_a.noconvert(), "t"_a);
 }
@@ -284,19 +317,22 @@ void bind_products(nb::module_& m) {
 void bind_states(nb::module_& m) {
     nb::class_<Barrier>(m, "Barrier")
         .def(nb::init<bool, In, In, In, Out, Out, Out, Out, Out, Out, Out, Out, Out, Out>(), "boxed"_a,
-             "y"_a.noconvert(), "C"_a.noconvert(), "target"_a.noconvert(), "alpha"_a.noconvert(), "t"_a.noconvert(),
-             "s"_a.noconvert(), "xi"_a.noconvert(), "margin"_a.noconvert(), "D"_a.noconvert(), "e_s"_a.noconvert(),
-             "e_xi"_a.noconvert(), "d_alpha"_a.noconvert(), "d_margin"_a.noconvert())
+             "y"_a.noconvert(), "C"_a.noconvert(), "target"_a.noconvert(), "alpha"_a.noconvert(),
+             "t"_a.noconvert(), "s"_a.noconvert(), "xi"_a.noconvert(), "margin"_a.noconvert(),
+             "D"_a.noconvert(), "e_s"_a.noconvert(), "e_xi"_a.noconvert(), "d_alpha"_a.noconvert(),
+             "d_margin"_a.noconvert())
         .def("scale",
              [](const Barrier& b, int n_threads) {
                  run(n_threads, nullptr, [&](const Execution& how) { core().barrier_scale(b.state, how); });
              })
-        .def("coefficient",
-             [](const Barrier& b, Out out, int n_threads) {
-                 at(out, b.state.n, "out");
-                 run(n_threads, nullptr,
-                     [&](const Execution& how) { core().barrier_coefficient(b.state, out.data(), how); });
-             })
+        .def(
+            "coefficient",
+            [](const Barrier& b, Out out, int n_threads) {
+                at(out, b.state.n, "out");
+                run(n_threads, nullptr,
+                    [&](const Execution& how) { core().barrier_coefficient(b.state, out.data(), how); });
+            },
+            "out"_a.noconvert(), "n_threads"_a)
         .def(
             "direction",
             [](const Barrier& b, const Rows& rows, In dw, double db, int n_threads, PyWatch* watch) {
@@ -315,7 +351,8 @@ void bind_states(nb::module_& m) {
              })
         .def("second_order",
              [](const Barrier& b, double mu, int n_threads) {
-                 run(n_threads, nullptr, [&](const Execution& how) { core().barrier_second_order(b.state, mu, how); });
+                 run(n_threads, nullptr,
+                     [&](const Execution& how) { core().barrier_second_order(b.state, mu, how); });
              })
         .def("recentre",
              [](const Barrier& b, double step, double mu, int n_threads) {
@@ -326,7 +363,8 @@ void bind_states(nb::module_& m) {
             run(n_threads, nullptr, [&](const Execution& how) { core().barrier_move(b.state, step, how); });
         });
     nb::class_<Descent>(m, "Descent")
-        .def(nb::init<In, In, In, In, In, Out, Out, Array<std::int32_t, 1>, double, double, double, std::uint64_t>(),
+        .def(nb::init<In, In, In, In, In, Out, Out, Array<std::int32_t, 1>, double, double, double,
+                      std::uint64_t>(),
              "y"_a.noconvert(), "upper"_a.noconvert(), "diagonal"_a.noconvert(), "target"_a.noconvert(),
              "sq_norm"_a.noconvert(), "alpha"_a.noconvert(), "w"_a.noconvert(), "order"_a.noconvert(),
              "bias_center"_a, "bias_gain"_a, "signed_sum"_a, "seed"_a)

@@ -46,6 +46,7 @@ void run_tasks(index_t n_tasks, const Execution& how, TaskBody body, void* conte
 
     std::vector<std::thread> helpers;
     const index_t wanted = std::min<index_t>(how.n_threads, n_tasks) - 1;
+    helpers.reserve(static_cast<std::size_t>(wanted > 0 ? wanted : 0));  // no exception with threads running
     try {
         for (index_t i = 0; i < wanted; ++i) helpers.emplace_back(work, nullptr);
     } catch (const std::system_error&) {
@@ -58,7 +59,8 @@ void run_tasks(index_t n_tasks, const Execution& how, TaskBody body, void* conte
 }
 
 Buffer::Buffer(index_t size)
-    : data_(static_cast<double*>(std::calloc(static_cast<std::size_t>(size > 0 ? size : 1), sizeof(double)))) {
+    : data_(
+          static_cast<double*>(std::calloc(static_cast<std::size_t>(size > 0 ? size : 1), sizeof(double)))) {
     if (!data_) throw std::bad_alloc();
 }
 

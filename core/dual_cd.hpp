@@ -3,7 +3,8 @@
 //              + bias_center Σ alpha y + ½ bias_gain (Σ alpha y)²,   0 <= alpha <= upper.
 // The last two terms are the augmented Lagrangian of Σ alpha y = 0: a proximal step on the bias.
 // Invariants after every step: w = Σ alpha_i y_i x_i, signed_sum = Σ alpha_i y_i.
-// Hsieh, Chang, Lin, Keerthi, Sundararajan: A dual coordinate descent method for large-scale linear SVM, 2008.
+// Hsieh, Chang, Lin, Keerthi, Sundararajan: A dual coordinate descent method for large-scale linear SVM,
+// 2008.
 #pragma once
 #include "row_types.hpp"
 
@@ -38,6 +39,7 @@ EpochReport descent_rows(const Rows& rows, DescentState& q, Watch* watch) {
         }
         const index_t i = q.order[k];
         const double a = q.alpha[i], upper = q.upper[i];
+        if (!(upper > 0.0)) continue;  // a row without cost
         const double bias = q.bias_center + q.bias_gain * q.signed_sum;
         const double slope = q.y[i] * (rows.dot(i, q.w) + bias) - q.target[i] + q.diagonal[i] * a;
         double projected = slope;

@@ -43,7 +43,7 @@ inline void barrier_coefficient(const BarrierState& b, double* out, const Execut
 inline double ratio(double value, double change) { return change < 0.0 ? -value / change : 2.0; }
 
 inline double barrier_direction(const RowsView& view, const BarrierState& b, const double* dw, double db,
-                                        const Execution& how) {
+                                const Execution& how) {
     const index_t n_chunks = chunks_of(b.n);
     Buffer shortest(n_chunks);
     visit(view, [&](auto rows) {
@@ -96,7 +96,7 @@ inline void barrier_second_order(const BarrierState& b, double mu, const Executi
     });
 }
 
-// What moves a product towards [mu/10, 10 mu], never by more than 10 mu.
+// What moves a product into [mu/10, 10 mu]; downwards never by more than 10 mu.
 inline double towards_centre(double product, double mu) {
     const double wanted = smaller(larger(product, 0.1 * mu), 10.0 * mu);
     return larger(wanted - product, -10.0 * mu);

@@ -20,15 +20,27 @@ inline double clipped_slope(const double* z, const double* dm, const double* C, 
             const double low = moved > 0.0 ? moved : 0.0;
             sum[k] += (low < C[i + k] ? low : C[i + k]) * dm[i + k];
         }
-    for (int k = 0; i < n; ++i, ++k) sum[k] += smaller(larger(z[i] - t * sigma[i] * dm[i], 0.0), C[i]) * dm[i];
+    for (int k = 0; i < n; ++i, ++k)
+        sum[k] += smaller(larger(z[i] - t * sigma[i] * dm[i], 0.0), C[i]) * dm[i];
     return fold(sum);
 }
 
 const Kernels& kernels() {
-    static constexpr Kernels table{
-        MAXMARGIN_TEXT(MAXMARGIN_ISA), scores, combine, squared_norms, normal_matrix, gram, barrier_scale,
-        barrier_coefficient, barrier_direction, barrier_complementarity, barrier_second_order, barrier_recentre,
-        barrier_move, descent_epoch, clipped_slope};
+    static constexpr Kernels table{MAXMARGIN_TEXT(MAXMARGIN_ISA),
+                                   scores,
+                                   combine,
+                                   squared_norms,
+                                   normal_matrix,
+                                   gram,
+                                   barrier_scale,
+                                   barrier_coefficient,
+                                   barrier_direction,
+                                   barrier_complementarity,
+                                   barrier_second_order,
+                                   barrier_recentre,
+                                   barrier_move,
+                                   descent_epoch,
+                                   clipped_slope};
     return table;
 }
 

@@ -60,13 +60,15 @@ struct Kernels {
     void (*combine)(const RowsView&, const double* coefficient, double* out, const Execution&);
     void (*squared_norms)(const RowsView&, double* out, const Execution&);
     // H = Σ D_i (x_i, bias)(x_i, bias)ᵀ, row-major upper triangle, size n_cols + (bias.value != 0)
-    void (*normal_matrix)(const RowsView&, const double* D, BiasColumn, double* H, const Blas&, const Execution&);
+    void (*normal_matrix)(const RowsView&, const double* D, BiasColumn, double* H, const Blas&,
+                          const Execution&);
     // G_jk = <x_rows[j], x_rows[k]>, row-major upper triangle
     void (*gram)(const RowsView&, const std::int64_t* rows, index_t n, double* G, const Execution&);
     void (*barrier_scale)(const BarrierState&, const Execution&);
     void (*barrier_coefficient)(const BarrierState&, double* out, const Execution&);
     // fills d_margin and d_alpha; the longest step in [0, 2] that keeps alpha, t, s and xi non-negative
-    double (*barrier_direction)(const RowsView&, const BarrierState&, const double* dw, double db, const Execution&);
+    double (*barrier_direction)(const RowsView&, const BarrierState&, const double* dw, double db,
+                                const Execution&);
     // Σ alpha s + t xi after a step
     double (*barrier_complementarity)(const BarrierState&, double step, const Execution&);
     void (*barrier_second_order)(const BarrierState&, double mu, const Execution&);

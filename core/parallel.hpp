@@ -20,7 +20,8 @@ using TaskBody = void (*)(void* context, index_t task);
 // rethrows the first exception of a task.
 void run_tasks(index_t n_tasks, const Execution& how, TaskBody body, void* context);
 
-// Zeroed doubles. Allocated outside the per-instruction-set objects so that these instantiate no library code.
+// Zeroed doubles. Allocated outside the per-instruction-set objects so that these instantiate no library
+// code.
 class Buffer {
   public:
     explicit Buffer(index_t size);

@@ -23,12 +23,12 @@ inline void squared_norms(const RowsView& view, double* out, const Execution& ho
     });
 }
 
-// How many partial results a sum over rows is split into: by the data alone, at most 16, at most 64 MB, and
+// How many partial results a sum over rows is split into: by the data alone, at most 16, at most 128 MB, and
 // so few that adding them up stays cheap beside the work itself.
 inline index_t parts_for(index_t n_rows, index_t result_size, index_t work) {
     const index_t size = larger(index_t{1}, result_size);
-    const index_t by_rows = n_rows / chunk_rows;
-    const index_t by_memory = (index_t{8} << 20) / size;
+    const index_t by_rows = n_rows / 512;
+    const index_t by_memory = (index_t{16} << 20) / size;
     const index_t by_work = work / (8 * size);
     return larger(index_t{1}, smaller(smaller(index_t{16}, by_rows), smaller(by_memory, by_work)));
 }
@@ -71,8 +71,8 @@ inline void combine(const RowsView& view, const double* c, double* out, const Ex
         const index_t n_parts = parts_for(rows.n_rows, size, work);
         Buffer parts(n_parts * size);
         for_tasks(n_parts, worth(how, work), [&](index_t p) {
-            combine_rows(rows, c, part_begin(p, n_parts, rows.n_rows), part_begin(p + 1, n_parts, rows.n_rows),
-                         parts + p * size);
+            combine_rows(rows, c, part_begin(p, n_parts, rows.n_rows),
+                         part_begin(p + 1, n_parts, rows.n_rows), parts + p * size);
         });
         add_parts(parts.data(), n_parts, size, out);
     });
@@ -88,8 +88,8 @@ inline void add_outer(const Blas& blas, double* block, int n_rows, int size, dou
 inline constexpr index_t block_rows = 256;
 
 template <class T>
-void add_normal(const DenseRows<T>& rows, const double* D, BiasColumn bias, index_t begin, index_t end, double* H,
-                double* block, const Blas& blas) {
+void add_normal(const DenseRows<T>& rows, const double* D, BiasColumn bias, index_t begin, index_t end,
+                double* H, double* block, const Blas& blas) {
     const index_t size = rows.n_cols + (bias.value != 0.0);
     int held = 0;
     for (index_t i = begin; i < end; ++i) {
@@ -110,8 +110,8 @@ void add_normal(const DenseRows<T>& rows, const double* D, BiasColumn bias, inde
 
 // Sorted indices keep every entry in the upper triangle.
 template <class T, class I>
-void add_normal(const CsrRows<T, I>& rows, const double* D, BiasColumn bias, index_t begin, index_t end, double* H,
-                double*, const Blas&) {
+void add_normal(const CsrRows<T, I>& rows, const double* D, BiasColumn bias, index_t begin, index_t end,
+                double* H, double*, const Blas&) {
     const index_t d = rows.n_cols, size = d + (bias.value != 0.0);
     for (index_t i = begin; i < end; ++i) {
         if (D[i] == 0.0) continue;
@@ -130,14 +130,15 @@ inline void normal_matrix(const RowsView& view, const double* D, BiasColumn bias
                           const Execution& how) {
     visit(view, [&](auto rows) {
         const index_t size = rows.n_cols + (bias.value != 0.0), area = size * size;
+        if (size == 0) return;
         const index_t work = rows.n_rows * rows.cost() * rows.cost() / 2;
         const index_t n_parts = parts_for(rows.n_rows, area, work);
         const bool dense = view.layout == RowsView::Layout::dense;
         const index_t block = dense ? block_rows * size : 0;
         Buffer parts(n_parts * area), blocks(n_parts * block);
         for_tasks(n_parts, worth(how, work), [&](index_t p) {
-            add_normal(rows, D, bias, part_begin(p, n_parts, rows.n_rows), part_begin(p + 1, n_parts, rows.n_rows),
-                       parts + p * area, blocks + p * block, blas);
+            add_normal(rows, D, bias, part_begin(p, n_parts, rows.n_rows),
+                       part_begin(p + 1, n_parts, rows.n_rows), parts + p * area, blocks + p * block, blas);
         });
         add_parts(parts.data(), n_parts, area, H);
     });
@@ -160,7 +161,8 @@ void gram_line(const CsrRows<T, I>& rows, const std::int64_t* chosen, index_t j,
     for (I k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) scratch[rows.indices[k]] = 0.0;
 }
 
-inline void gram(const RowsView& view, const std::int64_t* chosen, index_t n, double* G, const Execution& how) {
+inline void gram(const RowsView& view, const std::int64_t* chosen, index_t n, double* G,
+                 const Execution& how) {
     visit(view, [&](auto rows) {
         const index_t n_tasks = smaller(n, index_t{16});
         Buffer scratch(n_tasks * rows.n_cols);

@@ -39,7 +39,8 @@ struct CsrRows {
         for (I k = indptr[i]; k < indptr[i + 1]; ++k) out[indices[k]] += c * static_cast<double>(values[k]);
     }
     double squared_norm(index_t i) const {
-        return dense_dot(values + indptr[i], values + indptr[i], static_cast<index_t>(indptr[i + 1] - indptr[i]));
+        return dense_dot(values + indptr[i], values + indptr[i],
+                         static_cast<index_t>(indptr[i + 1] - indptr[i]));
     }
 };
 
@@ -80,9 +81,8 @@ inline Execution worth(const Execution& how, index_t operations) {
 
 template <class Body>
 void for_chunks(index_t n, index_t cost_per_row, const Execution& how, Body body) {
-    for_tasks(chunks_of(n), worth(how, n * (cost_per_row + 1)), [&](index_t c) {
-        body(c, c * chunk_rows, smaller(n, (c + 1) * chunk_rows));
-    });
+    for_tasks(chunks_of(n), worth(how, n * (cost_per_row + 1)),
+              [&](index_t c) { body(c, c * chunk_rows, smaller(n, (c + 1) * chunk_rows)); });
 }
 
 }  // namespace maxmargin::MAXMARGIN_ISA

@@ -18,7 +18,8 @@ inline double dense_dot(const A* a, const B* b, index_t n) {
     double sum[lanes] = {};
     index_t j = 0;
     for (; j + lanes <= n; j += lanes)
-        for (int k = 0; k < lanes; ++k) sum[k] += static_cast<double>(a[j + k]) * static_cast<double>(b[j + k]);
+        for (int k = 0; k < lanes; ++k)
+            sum[k] += static_cast<double>(a[j + k]) * static_cast<double>(b[j + k]);
     for (int k = 0; j < n; ++j, ++k) sum[k] += static_cast<double>(a[j]) * static_cast<double>(b[j]);
     return fold(sum);
 }

@@ -9,7 +9,10 @@ import numpy as np
 from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting, Vector
 
 # (tol, max_iter): the default is (1e-4, 1000). Later rungs let the tolerance decide, not the iteration limit.
-DUAL = ((1e-1, 1000), (1e-2, 1000), (1e-3, 1000), (1e-4, 1000), (1e-4, 10**4), (1e-6, 10**5), (1e-8, 10**6))
+DUAL = (
+    *((1e-1, 100), (1e-1, 300), (1e-1, 1000), (1e-2, 1000), (1e-3, 1000), (1e-4, 1000)),
+    *((1e-4, 3000), (1e-4, 10**4), (1e-6, 10**5), (1e-8, 10**6)),
+)
 PRIMAL = ((1e-2, 1000), (1e-3, 1000), (1e-4, 1000), (1e-6, 1000), (1e-8, 10**5))
 
 

@@ -14,13 +14,8 @@ from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting, Vec
 
 # (tol, max_iter): the default is (1e-3, 1000).
 LADDER = (
-    (1e-2, 1000),
-    (1e-3, 1000),
-    (1e-4, 1000),
-    (1e-5, 10**4),
-    (1e-6, 10**5),
-    (1e-8, 10**6),
-    (1e-10, 10**7),
+    *((tol, 1000) for tol in (1e-2, 1e-3, 1e-4)),
+    *((1e-5, 10**4), (1e-6, 10**5), (1e-8, 10**6), (1e-10, 10**7)),
 )
 
 

@@ -105,6 +105,13 @@ class Problem:
         return _core.Rows.dense(part)
 
     @cached_property
+    def squared_norms(self) -> Vector:
+        """‖x_i‖² of every row."""
+        norms = np.empty(self.n_rows)
+        _core.squared_norms(self.rows, norms, 1)
+        return norms
+
+    @cached_property
     def null_primal(self) -> float:
         """P₀: the objective at w = 0 with the best constant bias."""
         zero = np.zeros(self.n_rows)

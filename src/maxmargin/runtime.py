@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable
 from functools import cache
+from numbers import Integral
 from types import TracebackType
 from typing import Any
 
@@ -28,7 +29,7 @@ def effective_threads(n_threads: int | None = None) -> int:
     True
     """
     if n_threads is not None:
-        if isinstance(n_threads, bool) or int(n_threads) != n_threads or n_threads < 1:
+        if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or int(n_threads) < 1:
             raise ValueError(f"n_threads must be a whole number of at least 1 or None, got {n_threads!r}")
         return int(n_threads)
     from joblib import cpu_count
@@ -43,26 +44,22 @@ def effective_threads(n_threads: int | None = None) -> int:
 class BlasGuard:
     """Holds BLAS at one thread while at least one fit is running in this process.
 
-    Two overlapping ``threadpool_limits`` restore in the wrong order; counting entries does not. Results are
-    the same bits for any number of our own threads only while BLAS starts none.
+    Two overlapping ``threadpool_limits`` restore in the wrong order, and threadpoolctl lets only one Python thread
+    set limits at a time; counting entries and setting the libraries directly has neither problem. Results are the
+    same bits for any number of our own threads only while BLAS starts none.
     """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._depth = 0
-        self._limiter: Any = None
-        self._controller: Any = None
+        self._libraries: list[Any] | None = None
+        self._before: list[int] = []
 
     def __enter__(self) -> BlasGuard:
         with self._lock:
             if self._depth == 0:
-                if self._controller is None:
-                    # SciPy's BLAS must be loaded before the controller looks for it.
-                    import scipy.linalg.cython_blas  # noqa: F401
-                    from threadpoolctl import ThreadpoolController
-
-                    self._controller = ThreadpoolController()
-                self._limiter = self._controller.limit(limits=1, user_api="blas")
+                self._before = [library.get_num_threads() for library in self._found()]
+                self._set([1] * len(self._before))
             self._depth += 1
         return self
 
@@ -70,18 +67,32 @@ class BlasGuard:
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
+            if self._depth == 0:
+                return  # entered before a fork, left in the child, where after_fork has restored already
             self._depth -= 1
             if self._depth == 0:
-                self._limiter.restore_original_limits()
-                self._limiter = None
+                self._set(self._before)
+
+    def _found(self) -> list[Any]:
+        if self._libraries is None:
+            # SciPy's BLAS must be loaded before the controller looks for it.
+            import scipy.linalg.cython_blas  # noqa: F401
+            from threadpoolctl import ThreadpoolController
+
+            self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
+        return self._libraries
+
+    def _set(self, counts: list[int]) -> None:
+        for library, count in zip(self._found(), counts, strict=True):
+            # OpenBLAS has one pool per process; its controller's public setter obeys one Python thread only.
+            getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
 
     def after_fork(self) -> None:
         """In a forked child the fits of the parent's other threads do not exist."""
         self._lock = threading.Lock()
         if self._depth:
             self._depth = 0
-            self._limiter.restore_original_limits()
-            self._limiter = None
+            self._set(self._before)
 
 
 blas_guard = BlasGuard()

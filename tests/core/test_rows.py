@@ -226,13 +226,11 @@ def test_descent_refuses_a_wrong_order(order):
         state("descent", order=order)
 
 
-@pytest.mark.xfail(strict=True, reason="Descent does not compare w with the rows' columns")
 def test_descent_refuses_rows_that_do_not_fit_its_hyperplane():
     with pytest.raises(ValueError):
         state("descent").epoch(_core.Rows.dense(DENSE[:, :2].copy()))
 
 
-@pytest.mark.xfail(strict=True, reason="Barrier.coefficient lacks noconvert and writes into a copy")
 @pytest.mark.parametrize("out", [np.zeros(4, np.float32), np.zeros(4, np.int64), np.zeros(8)[::2]], ids=str)
 def test_barrier_coefficient_refuses_to_convert_its_output(out):
     with pytest.raises(TypeError):

@@ -119,8 +119,7 @@ class ActiveSetPolish:
         cost = self.problem.cost
         if not self.boxed:
             return np.where(cost > 0.0, 2.0 * cost, 1.0)
-        norms = np.empty(self.problem.n_rows)
-        _core.squared_norms(self.problem.rows, norms, self.n_threads)
+        norms = self.problem.squared_norms
         support = point.alpha > 0.0
         size = float(norms[support].mean()) if support.any() else float(norms.mean())
         typical = float(cost[cost > 0.0].mean())

@@ -66,8 +66,7 @@ def recover(problem: Problem, alpha: Vector, n_threads: int, w: Vector | None = 
     scale = problem.bias.value if problem.bias.penalised else 0.0
     dual = -0.5 * float(induced @ induced) - 0.5 * (scale * signed_sum) ** 2 - dual_loss(problem, alpha)
     b, interval, primal = hyperplane(problem, induced, scale**2 * signed_sum, n_threads)
-    spoilt = primal - dual > 1e-13 * abs(primal)
-    if w is not None and spoilt and _explained_by_rounding(problem, alpha, induced, w, n_threads):
+    if w is not None and primal - dual > 1e-13 * abs(primal) and _spoilt_by_rounding(problem, alpha, induced, w):
         other = hyperplane(problem, w, scale**2 * signed_sum, n_threads)
         if other[2] < primal:
             induced, (b, interval, primal) = w.copy(), other
@@ -85,13 +84,11 @@ def hyperplane(problem: Problem, w: Vector, b: float, n_threads: int) -> tuple[f
     return b, interval, problem.objective(0.5 * float(w @ w), scores, b)
 
 
-def _explained_by_rounding(problem: Problem, alpha: Vector, induced: Vector, w: Vector, n_threads: int) -> bool:
-    off, size = float(np.linalg.norm(w - induced)), float(np.linalg.norm(w))
-    if off <= 1e-7 * size:
-        return True
-    norms = np.empty(problem.n_rows)
-    _core.squared_norms(problem.rows, norms, n_threads)
-    return off <= 32.0 * float(np.finfo(np.float64).eps) * float(alpha @ np.sqrt(norms))
+def _spoilt_by_rounding(problem: Problem, alpha: Vector, induced: Vector, w: Vector) -> bool:
+    """Whether rounding of the sum matters beside w, and explains the whole difference from w."""
+    rounding = 32.0 * float(np.finfo(np.float64).eps) * float(alpha @ np.sqrt(problem.squared_norms))
+    size = float(np.linalg.norm(w))
+    return 1e-11 * size <= rounding and float(np.linalg.norm(w - induced)) <= max(rounding, 1e-7 * size)
 
 
 def dual_loss(problem: Problem, alpha: Vector) -> float:

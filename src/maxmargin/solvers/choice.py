@@ -40,7 +40,7 @@ def dual_cd_seconds(problem: Problem) -> float:
     mean_square = float(np.mean(np.square(values[:4096], dtype=np.float64))) * problem.nnz / problem.n_rows
     strength = float(problem.cost.mean()) * mean_square
     epochs = 30.0 * max(1.0, strength) ** 0.7
-    return 2.0 * epochs * problem.nnz * 2e-9
+    return float(2.0 * epochs * problem.nnz * 2e-9)
 
 
 def choose(problem: Problem) -> tuple[str, str]:

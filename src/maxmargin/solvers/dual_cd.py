@@ -75,8 +75,6 @@ class _Run:
         # Newton's method on the squared hinge converges from anywhere; on the hinge it wants a good start.
         self.first_ask = max(solver.tol, 0.3) if problem.loss.name == "hinge" else np.inf
         self.settled = 0.1
-        self.norms = np.empty(problem.n_rows)
-        _core.squared_norms(problem.rows, self.norms, self.n_threads)
         self.descent = self._begin(np.zeros(problem.n_rows) if start is None else start, solver.seed)
 
     def _begin(self, alpha: Vector, seed: int) -> _core.Descent:
@@ -88,10 +86,10 @@ class _Run:
         _core.combine(problem.rows, signed, w, self.n_threads)
         gain = problem.bias.value**2 if problem.bias.penalised else 0.0
         if problem.bias.free:
-            gain = max(float(self.norms.mean()), 1e-300)
+            gain = max(float(problem.squared_norms.mean()), 1e-300)
         centre = self.best.b if self.best is not None and problem.bias.free else 0.0
         return _core.Descent(
-            problem.y, upper, diagonal, np.ones(n), self.norms, self.alpha, w, np.arange(n, dtype=np.int32),
+            problem.y, upper, diagonal, np.ones(n), problem.squared_norms, self.alpha, w, np.arange(n, dtype=np.int32),
             centre, gain, float(signed.sum()), seed,
         )  # fmt: skip
 
