@@ -80,7 +80,9 @@ def _peer(peer: Results | None, target: float, limit: float, ours: float | None)
         return f"never within {limit:g} s (no answer)"
     reached = closest["suboptimality"]
     how_close = "not finite" if reached is None or not math.isfinite(reached) else f"{reached:.1e}"
-    return f"never within {limit:g} s (best {how_close} at {_time(closest['seconds'])})"
+    stopped = any(run["outcome"] == "time limit" for run in peer["runs"])
+    why = "" if stopped else "; every setting ended by itself"
+    return f"never within {limit:g} s (best {how_close} at {_time(closest['seconds'])}{why})"
 
 
 def _time(seconds: float) -> str:

@@ -39,16 +39,20 @@ class Point:
 
 
 def make_feasible(problem: Problem, alpha: Vector) -> Vector:
-    """Clip to the box, then scale down the heavier class so that Σ alpha y = 0."""
+    """Clip to the box, then make Σ alpha y = 0: by one free multiplier if it can, else by scaling a class down."""
     upper, _ = problem.loss.dual_box(problem.cost)
     alpha = np.clip(alpha, 0.0, upper)
-    if problem.bias.free:
-        plus = problem.y > 0
-        heavy, light = float(alpha[plus].sum()), float(alpha[~plus].sum())
-        if heavy > light:
-            alpha[plus] *= light / heavy
-        elif light > heavy:
-            alpha[~plus] *= heavy / light
+    if not problem.bias.free:
+        return alpha
+    excess = float(alpha @ problem.y)
+    heavy = problem.y > 0 if excess > 0.0 else problem.y < 0
+    room = np.where(heavy, np.minimum(alpha, upper - alpha), 0.0)
+    roomiest = int(room.argmax())
+    if abs(excess) <= 1e-3 * room[roomiest]:
+        alpha[roomiest] -= abs(excess)  # multipliers at a bound stay exactly there
+    elif excess != 0.0:
+        total = float(alpha[heavy].sum())
+        alpha[heavy] *= (total - abs(excess)) / total
     return alpha
 
 
