@@ -66,6 +66,7 @@ def run(task: Task, limit: float) -> Answer:
 def _listen(pipe: Connection, limit: float) -> Answer:
     """The child says: ready; then (seconds, w); then the details. Or, at any time, why it failed."""
     too_late = Answer("time limit", details={"stopped_after": limit})
+    message: Any = None
     for wait, late in ((UNTIMED_SECONDS, failed("not ready in time")), (limit, too_late)):
         message = pipe.recv() if pipe.poll(wait) else late
         if isinstance(message, Answer):

@@ -60,7 +60,7 @@ def _head(peer: str) -> str:
 
 def _ours(ours: Results) -> str:
     if ours.get("seconds") is None:
-        return ours["outcome"]
+        return str(ours["outcome"])
     unverified = "" if ours["verified"] else ", NOT VERIFIED"
     return f"{_time(ours['seconds'])} ({ours['gap']:.0e}{unverified})"
 
