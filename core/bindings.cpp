@@ -56,18 +56,21 @@ Rows dense_rows(Array<const T, 2> X) {
 // Positions of a CSR matrix must be valid before any kernel trusts them.
 template <class I>
 void check_csr(const I* indices, const I* indptr, index_t n_rows, index_t n_cols, index_t nnz) {
-    expect(indptr[0] == 0, "sparse X: indptr must start at 0, got " + std::to_string(indptr[0]));
+    expect(indptr[0] == 0, "sparse X: indptr must start at 0");
     for (index_t i = 0; i < n_rows; ++i) {
         const index_t begin = indptr[i], end = indptr[i + 1];
-        expect(begin <= end && end <= nnz,
-               "sparse X: indptr falls or leaves the data at row " + std::to_string(i));
+        if (begin > end || end > nnz)
+            throw nb::value_error(
+                ("sparse X: indptr falls or leaves the data at row " + std::to_string(i)).c_str());
+        index_t before = -1;
         for (index_t k = begin; k < end; ++k) {
             const index_t column = indices[k];
-            expect(column >= 0 && column < n_cols,
-                   "sparse X: row " + std::to_string(i) + " names column " + std::to_string(column) +
-                       ", but there are columns 0 to " + std::to_string(n_cols - 1));
-            expect(k == begin || indices[k - 1] < column,
-                   "sparse X: column indices of row " + std::to_string(i) + " are not strictly increasing");
+            if (column <= before || column >= n_cols)
+                throw nb::value_error(("sparse X: row " + std::to_string(i) + " names column " +
+                                       std::to_string(column) + " after column " + std::to_string(before) +
+                                       "; columns must increase from 0 to " + std::to_string(n_cols - 1))
+                                          .c_str());
+            before = column;
         }
     }
 }

@@ -99,10 +99,16 @@ class Problem:
 
     def take_rows(self, chosen: NDArray[np.intp]) -> _core.Rows:
         """A copy of some rows."""
-        part = self.X[chosen]
-        if sp.issparse(part):
-            return _core.Rows.csr(part.data, part.indices, part.indptr, self.n_cols)
-        return _core.Rows.dense(part)
+        if not sp.issparse(self.X):
+            return _core.Rows.dense(self.X[chosen])
+        indptr = self.X.indptr
+        lengths = indptr[chosen + 1] - indptr[chosen]
+        starts = np.zeros(len(chosen) + 1, dtype=indptr.dtype)
+        np.cumsum(lengths, out=starts[1:])
+        # Entry k of the result is entry k − (start there) + (start here) of X.
+        entries = np.arange(starts[-1], dtype=indptr.dtype)
+        entries += np.repeat(indptr[chosen] - starts[:-1], lengths)
+        return _core.Rows.csr(self.X.data[entries], self.X.indices[entries], starts, self.n_cols)
 
     @cached_property
     def squared_norms(self) -> Vector:

@@ -40,11 +40,41 @@ class Hinge:
 
     def best_bias(self, score: Vector, y: Vector, cost: Vector) -> tuple[float, float]:
         # The slope in b rises by c_i at the breakpoint y_i − score_i, from −Σ_{y=+1} c to Σ_{y=−1} c.
-        breakpoint_ = y - score
-        order = np.argsort(breakpoint_)
-        slope = np.cumsum(cost[order]) - cost[y > 0].sum()
+        point = y - score
         rounding = 1e-12 * float(cost.sum())
+        start = -float(cost[y > 0].sum())
+        if len(point) > 4096:
+            point, cost, start = _around_zero(point, cost, start, rounding)
+        order = np.argsort(point)
+        slope = start + np.cumsum(cost[order])
         last = len(order) - 1
         first = min(int(np.searchsorted(slope, -rounding)), last)
         after = min(int(np.searchsorted(slope, rounding, side="right")), last)
-        return float(breakpoint_[order[first]]), float(breakpoint_[order[after]])
+        return float(point[order[first]]), float(point[order[after]])
+
+
+def _around_zero(point: Vector, cost: Vector, start: float, rounding: float) -> tuple[Vector, Vector, float]:
+    """Only the breakpoints near the slope's zero: guessed from a sorted sample, then checked on all of them."""
+    stride = max(1, len(point) // 8192)
+    order = np.argsort(point[::stride])
+    sample = point[::stride][order]
+    guess = int(np.searchsorted(start + stride * np.cumsum(cost[::stride][order]), 0.0))
+
+    def slope(b: float) -> float:
+        return start + float(cost[point <= b].sum())
+
+    reach = 256
+    low, high = guess - reach, guess + reach
+    below = slope(float(sample[low])) if low >= 0 else start
+    while low >= 0 and below >= -2.0 * rounding:
+        reach, low = 2 * reach, low - reach
+        below = slope(float(sample[low])) if low >= 0 else start
+    reach = 256
+    while high < len(sample) and slope(float(sample[high])) <= 2.0 * rounding:
+        reach, high = 2 * reach, high + reach
+    inside = np.ones(len(point), dtype=bool)
+    if low >= 0:
+        inside &= point > sample[low]
+    if high < len(sample):
+        inside &= point <= sample[high]
+    return point[inside], cost[inside], below

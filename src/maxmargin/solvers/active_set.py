@@ -72,7 +72,7 @@ class ActiveSetPolish:
             if self.watch.past_deadline or self.watch.stop_requested:
                 break
             try:
-                share = widen * (0.1 if best.gap < 1e-5 else 0.3 if best.gap < 1e-2 else 1.0)
+                share = widen * (0.1 if best.gap < 1e-5 else 0.3 if best.gap < 0.1 else 1.0)
                 work = self._choose(best, penalty, share)
                 finished = self._solve(work, 1e-13 if best.gap < 1e-5 else 0.1 * best.gap)
             except Breakdown:

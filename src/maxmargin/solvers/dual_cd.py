@@ -24,7 +24,7 @@ from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.active_set import ActiveSetPolish
-from maxmargin.solvers.base import Point, as_solution, better, recover
+from maxmargin.solvers.base import Point, Solver, as_solution, better, recover
 
 Vector = NDArray[np.float64]
 
@@ -40,6 +40,7 @@ class DualCoordinateDescent:
     seed : seed of the random order.
     n_threads : threads of the polish; the descent itself is sequential.
     polish : finish with :class:`~maxmargin.solvers.active_set.ActiveSetPolish`, to rounding level.
+    fallback : solver that takes over if the first polish does not reach ``tol``.
 
     Guarantees
     ----------
@@ -58,6 +59,7 @@ class DualCoordinateDescent:
     seed: int = 0
     n_threads: int | None = None
     polish: bool = True
+    fallback: Solver | None = None
     reason: str = "asked for"
     name: str = field(default="dual_cd", init=False)
 
@@ -71,9 +73,8 @@ class _Run:
     def __init__(self, solver: DualCoordinateDescent, problem: Problem, watch: Watch, start: Vector | None) -> None:
         self.solver, self.problem, self.watch = solver, problem, watch
         self.n_threads = effective_threads(solver.n_threads)
-        self.history, self.n_iter, self.best = History(), 0, None  # type: tuple[History, int, Point | None]
-        # Newton's method on the squared hinge converges from anywhere; on the hinge it wants a good start.
-        self.first_ask = max(solver.tol, 0.3) if problem.loss.name == "hinge" else np.inf
+        self.history, self.n_iter, self.reason = History(), 0, solver.reason
+        self.best: Point | None = None
         self.settled = 0.1
         self.descent = self._begin(np.zeros(problem.n_rows) if start is None else start, solver.seed)
 
@@ -106,8 +107,7 @@ class _Run:
         assert self.best is not None
         if status is not Status.INTERRUPTED and self.best.gap <= self.solver.tol:
             status = Status.CONVERGED
-        solver = self.solver
-        return as_solution(self.best, status, self.history, self.n_iter, self.watch, solver.name, solver.reason)
+        return as_solution(self.best, status, self.history, self.n_iter, self.watch, self.solver.name, self.reason)
 
     def _certify(self) -> Point:
         found = recover(self.problem, self.alpha, self.n_threads)
@@ -116,7 +116,10 @@ class _Run:
 
     def _loop(self) -> Status:
         """Epochs until the polish can finish: when the gap is small enough, or hardly falls any more."""
-        ask, epochs, next_look, previous = self.first_ask, 0, 10, np.inf
+        # Where a row's cost is large beside 1/‖x‖², coordinate steps get nowhere and Newton may start at once.
+        strength = float(self.problem.cost.mean() * self.problem.squared_norms.mean())
+        next_look = 2 if strength > 10.0 or self.problem.loss.name == "squared_hinge" else 10
+        ask, epochs, previous = np.inf, 0, np.inf
         while True:
             violation = self.descent.epoch(self.problem.rows, self.watch.core)
             epochs += 1
@@ -144,10 +147,25 @@ class _Run:
             if self.solver.polish and (point.gap <= ask or slow):
                 if self._polish(point):
                     return Status.CONVERGED
+                if self.solver.fallback is not None:
+                    return self._hand_over(self.solver.fallback)
                 ask, previous = max(0.1 * min(ask, point.gap), 1e-12), np.inf
                 self.descent = self._begin(point.alpha if self.best is None else self.best.alpha, self.solver.seed)
             if epochs >= self.solver.max_iter:
                 return Status.ITERATION_LIMIT
+
+    def _hand_over(self, other: Solver) -> Status:
+        """Let another solver finish; keep the better of the two answers."""
+        gap, alpha = (self.best.gap, self.best.alpha) if self.best is not None else (np.inf, None)
+        solution = other.solve(self.problem, start=alpha, watch=self.watch)
+        self.reason += f"; after a gap of {gap:.0e} {other.name} took over"
+        self.n_iter += solution.n_iter
+        self.history.records.extend(solution.history.records)
+        found = Point(
+            solution.alpha, solution.w, solution.b, solution.bias_interval, solution.primal, solution.dual, solution.gap
+        )  # fmt: skip
+        self.best = better(self.best, found)
+        return solution.status
 
     def _polish(self, point: Point) -> bool:
         polish = ActiveSetPolish(self.problem, self.n_threads, self.watch, max_steps=300)

@@ -33,6 +33,9 @@ from maxmargin.solvers.newton_system import Breakdown, NormalSystem
 
 Vector = NDArray[np.float64]
 
+EARLY_POLISH = 1e-4  # from this gap on, the active set can usually be guessed
+EXACT = 1e-12
+
 
 def rows_in_their_span(problem: Problem, n_threads: int) -> NDArray[np.float64]:
     """n rows of at most n columns with the same inner products as X: the problem seen within its own span."""
@@ -223,12 +226,9 @@ class _Run:
                 if self.best is not None and self.best.gap < 0.5 and iterate.rows is problem.rows:
                     iterate.centre_at(self.best, self.best.w)
                 status = self._loop(iterate)
-            if self.solver.polish and status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
-                assert self.best is not None
-                polish = ActiveSetPolish(problem, self.n_threads, self.watch)
+            if status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
                 iterate = None  # its memory is free now
-                self.best = better(self.best, polish.run(self.best))
-                self.n_iter += polish.steps
+                self._polish(200)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except _core.DeadlineReached:
@@ -240,6 +240,15 @@ class _Run:
             status = Status.CONVERGED
         solver = self.solver
         return as_solution(best, status, self.history, self.n_iter, self.watch, solver.name, solver.reason)
+
+    def _polish(self, max_steps: int) -> bool:
+        """Whether the active set's exact solution could be reached from the best point."""
+        if not self.solver.polish or self.best is None or self.best.gap <= EXACT:
+            return False
+        polish = ActiveSetPolish(self.problem, self.n_threads, self.watch, max_steps=max_steps)
+        self.best = better(self.best, polish.run(self.best))
+        self.n_iter += polish.steps
+        return self.best.gap <= min(EXACT, self.solver.tol)
 
     def _rows(self) -> _core.Rows:
         problem = self.problem
@@ -256,11 +265,17 @@ class _Run:
 
     def _loop(self, iterate: _Iterate) -> Status:
         tol, misses, tiny_steps = self.solver.tol, 0, 0
+        early = self.solver.polish
         while True:
             products = iterate.complementarity()
             gap = products / max(iterate.primal_estimate(), 1e-10 * self.problem.null_primal, 1e-300)
             self.history.add(self.n_iter, self.watch.seconds, gap, "interior point")
             self.watch.report(self.n_iter, gap)
+            if early and gap <= EARLY_POLISH:
+                early = False
+                self._certify(iterate)
+                if self._polish(60):
+                    return Status.CONVERGED
             if gap <= 0.5 * tol * 0.1**misses:
                 certified = self._certify(iterate)
                 if certified <= tol:

@@ -22,40 +22,46 @@ class Breakdown(ArithmeticError):
 
 
 class Cholesky:
-    """Factor of a symmetric matrix (row-major upper triangle), scaled to unit diagonal, with refinement."""
+    """Factor of a symmetric matrix (row-major upper triangle), which it overwrites.
 
-    def __init__(self, H: Vector, *, refine: int = 1) -> None:
+    ``careful`` scales the matrix to unit diagonal, shifts it by rounding if it must, and refines solutions.
+    """
+
+    def __init__(self, H: Vector, *, careful: bool = True) -> None:
         diagonal = np.diag(H).copy()
         if not np.all(np.isfinite(diagonal)) or np.any(diagonal < 1e-290):
             raise Breakdown("a diagonal entry is not positive")
-        self.scale = 1.0 / np.sqrt(diagonal)
-        H *= self.scale
-        H *= self.scale[:, None]
-        self.matrix, self.refine = H, refine
-        jitter = 1e-15
+        self.careful = careful
+        if careful:
+            self._scale_and_factor(H, 1.0 / np.sqrt(diagonal))
+        else:
+            # The transpose of a row-major array is column-major: its lower triangle, no copy.
+            self.factor, info = lapack.dpotrf(H.T, lower=1, clean=0, overwrite_a=1)
+            if info != 0:
+                raise Breakdown("no Cholesky factor")
+
+    def _scale_and_factor(self, H: Vector, scale: Vector) -> None:
+        H *= scale
+        H *= scale[:, None]
+        self.matrix, self.scale = H, scale
+        shift = 1e-15
         while True:
             work = H.copy()
-            work[np.diag_indices_from(work)] += jitter
-            # The transpose of a row-major array is column-major: its lower triangle, no copy.
+            work[np.diag_indices_from(work)] += shift
             self.factor, info = lapack.dpotrf(work.T, lower=1, clean=0, overwrite_a=1)
             if info == 0:
                 return
-            jitter *= 100.0
-            if info < 0 or jitter > 1e-6:
+            shift *= 100.0
+            if info < 0 or shift > 1e-6:
                 raise Breakdown("no Cholesky factor")
 
-    def _once(self, rhs: Vector) -> Vector:
-        x, _ = lapack.dpotrs(self.factor, rhs, lower=1)
-        return np.asarray(x)
-
     def solve(self, rhs: Vector) -> Vector:
-        scale = self.scale if rhs.ndim == 1 else self.scale[:, None]
-        rhs = rhs * scale
-        x = self._once(rhs)
-        if rhs.ndim == 1:
-            for _ in range(self.refine):
-                x = x + self._once(rhs - blas.dsymv(1.0, self.matrix.T, x, lower=1))
-        return x * scale
+        if not self.careful:
+            return np.asarray(lapack.dpotrs(self.factor, rhs, lower=1)[0])
+        rhs = rhs * self.scale
+        x = lapack.dpotrs(self.factor, rhs, lower=1)[0]
+        x = x + lapack.dpotrs(self.factor, rhs - blas.dsymv(1.0, self.matrix.T, x, lower=1), lower=1)[0]
+        return np.asarray(x * self.scale)
 
 
 class NormalSystem:
@@ -69,7 +75,7 @@ class NormalSystem:
         n_threads: int,
         *,
         bias_ridge: float = 0.0,
-        refine: int = 1,
+        careful: bool = True,
         watch: _core.Watch | None = None,
     ) -> None:
         d = rows.shape[1]
@@ -79,7 +85,7 @@ class NormalSystem:
         H[np.arange(d), np.arange(d)] += 1.0
         if bias.value != 0.0:
             H[d, d] += 1.0 if bias.penalised else bias_ridge
-        self.factor = Cholesky(H, refine=refine)
+        self.factor = Cholesky(H, careful=careful)
 
     def solve(self, g: Vector) -> Vector:
         return self.factor.solve(g)
@@ -146,6 +152,9 @@ def newton_system(
     watch: _core.Watch | None = None,
 ) -> NormalSystem | GramSystem:
     """The smaller of the two forms."""
-    if rows.shape[1] <= max(int(np.count_nonzero(D)), 200):
+    if rows.shape[1] > max(int(np.count_nonzero(D)), 100):
+        return GramSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)
+    try:
+        return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, careful=False, watch=watch)
+    except Breakdown:
         return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)
-    return GramSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)

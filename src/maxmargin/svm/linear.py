@@ -20,7 +20,7 @@ from maxmargin.certificates import OptimalityCertificate
 from maxmargin.problem import Problem, positive_number
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers import SOLVERS, Solver, choose
+from maxmargin.solvers import SOLVERS, Solver, automatic
 from maxmargin.svm.progress import FitProgress
 
 
@@ -245,16 +245,15 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
         return self.solution_.alpha
 
     def _make_solver(self, problem: Problem) -> Solver:
-        name, reason = (self.solver, "asked for") if self.solver != "auto" else choose(problem)
-        options: dict[str, Any] = {
-            "tol": float(self.tol),
-            "max_iter": int(self.max_iter),
-            "n_threads": self.n_threads,
-            "reason": reason,
-        }
-        if name == "dual_cd" and self.random_state is not None:
-            options["seed"] = int(check_random_state(self.random_state).randint(2**31 - 1))
-        return SOLVERS[name](**options)
+        seed = 0
+        if self.random_state is not None:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        options: dict[str, Any] = {"tol": float(self.tol), "max_iter": int(self.max_iter), "n_threads": self.n_threads}
+        if self.solver == "auto":
+            return automatic(problem, seed=seed, **options)
+        if self.solver == "dual_cd":
+            options["seed"] = seed
+        return SOLVERS[self.solver](**options)
 
     def _store(self, problem: Problem, solution: Solution) -> None:
         self.classes_ = problem.classes
