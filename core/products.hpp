@@ -23,12 +23,13 @@ inline void squared_norms(const RowsView& view, double* out, const Execution& ho
     });
 }
 
-// How many partial results a sum over rows is split into: by the data alone, at most 16, at most 128 MB, and
+// How many partial results a sum over rows is split into: by the data alone, at most 16, two or 16 MB, and
 // so few that adding them up stays cheap beside the work itself.
 inline index_t parts_for(index_t n_rows, index_t result_size, index_t work) {
     const index_t size = larger(index_t{1}, result_size);
     const index_t by_rows = n_rows / 512;
-    const index_t by_memory = (index_t{16} << 20) / size;
+    const index_t by_memory =
+        larger((index_t{2} << 20) / size, size <= (index_t{4} << 20) ? index_t{2} : index_t{1});
     const index_t by_work = work / (8 * size);
     return larger(index_t{1}, smaller(smaller(index_t{16}, by_rows), smaller(by_memory, by_work)));
 }

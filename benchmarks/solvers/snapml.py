@@ -28,10 +28,9 @@ class Solver(BaseSolver):
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return [
             Setting(
-                f"{n_jobs} threads, scaling {scaling:g}",
-                {"n_jobs": n_jobs, "intercept_scaling": scaling, "tol": tol, "max_iter": max_iter},
+                f"scaling {scaling:g}",
+                {"n_jobs": cores, "intercept_scaling": scaling, "tol": tol, "max_iter": max_iter},
             )
-            for n_jobs in sorted({1, cores}, reverse=True)
             for scaling in INTERCEPT_SCALINGS
             for tol, max_iter in LADDER
         ]

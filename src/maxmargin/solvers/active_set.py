@@ -64,17 +64,18 @@ class ActiveSetPolish:
         self.steps = 0
         self.boxed = problem.loss.name == "hinge"
         self.upper, _ = problem.loss.dual_box(problem.cost)
+        self.rounding = 0.0  # of a gradient: what the sum Σ alpha y x cannot resolve
 
     def run(self, point: Point, *, penalty: float = 100.0) -> Point:
         """Polish until no more digits can be gained; ``penalty`` is the first sigma in the problem's own units."""
         best, stalled, widen = point, 0, 1.0
-        while self.steps < self.max_steps and best.gap > 1e-15 and stalled < 2:
+        while self.steps < self.max_steps and best.gap > 1e-14 and stalled < 2:
             if self.watch.past_deadline or self.watch.stop_requested:
                 break
             try:
                 share = widen * (0.1 if best.gap < 1e-5 else 0.3 if best.gap < 0.1 else 1.0)
                 work = self._choose(best, penalty, share)
-                finished = self._solve(work, 1e-13 if best.gap < 1e-5 else 0.1 * best.gap)
+                finished = self._solve(work, 1e-12 if best.gap < 1e-5 else 0.1 * best.gap)
             except Breakdown:
                 break
             alpha = work.settled.copy()
@@ -93,6 +94,7 @@ class ActiveSetPolish:
         """The rows nearest to the margin; for the squared hinge all rows, as their multipliers all move."""
         problem = self.problem
         n, sigma = problem.n_rows, self._penalty(point, penalty)
+        self.rounding = float(np.finfo(np.float64).eps) * float(point.alpha @ np.sqrt(problem.squared_norms))
         scores = np.empty(n)
         _core.scores(problem.rows, point.w, 0.0, scores, self.n_threads)
         count = max(int(share * n), 2000)
@@ -189,9 +191,9 @@ class ActiveSetPolish:
         if not self.boxed:
             return False
         movement = 0.1 * float(np.linalg.norm(pi - anchor)) / math.sqrt(float(work.sigma[0]))
-        d = len(work.w)
-        small_b = len(gradient) == d or abs(float(gradient[d])) <= movement
-        return small_b and float(np.linalg.norm(gradient[:d])) <= movement
+        d, enough = len(work.w), max(movement, self.rounding)
+        small_b = len(gradient) == d or abs(float(gradient[d])) <= enough
+        return small_b and float(np.linalg.norm(gradient[:d])) <= enough
 
     def _line_search(
         self, work: _WorkingSet, z: Vector, dw: Vector, db: float, dm: Vector, ridge: float, centre: float
