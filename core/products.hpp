@@ -36,12 +36,25 @@ inline index_t parts_for(index_t n_rows, index_t result_size, index_t work) {
 
 inline index_t part_begin(index_t part, index_t n_parts, index_t n_rows) { return n_rows * part / n_parts; }
 
-// out = part 0 + part 1 + …, always in this order.
-inline void add_parts(double* parts, index_t n_parts, index_t size, double* out) {
-    for (index_t j = 0; j < size; ++j) out[j] = parts[j];
-    for (index_t p = 1; p < n_parts; ++p)
-        for (index_t j = 0; j < size; ++j) out[j] += parts[p * size + j];
-}
+// The partial results of a sum over rows: part 0 is the result itself, the others have memory of their own.
+class Parts {
+  public:
+    Parts(double* result, index_t n_parts, index_t size)
+        : result_(result), n_parts_(n_parts), size_(size), others_((n_parts - 1) * size) {
+        for (index_t j = 0; j < size; ++j) result[j] = 0.0;
+    }
+    double* operator[](index_t p) { return p == 0 ? result_ : others_ + (p - 1) * size_; }
+    // result = part 0 + part 1 + …, always in this order.
+    void add_up() {
+        for (index_t p = 1; p < n_parts_; ++p)
+            for (index_t j = 0; j < size_; ++j) result_[j] += (*this)[p][j];
+    }
+
+  private:
+    double* result_;
+    index_t n_parts_, size_;
+    Buffer others_;
+};
 
 template <class T>
 void combine_rows(const DenseRows<T>& rows, const double* c, index_t begin, index_t end, double* out) {
@@ -70,12 +83,12 @@ inline void combine(const RowsView& view, const double* c, double* out, const Ex
     visit(view, [&](auto rows) {
         const index_t size = rows.n_cols, work = rows.n_rows * (rows.cost() + 1);
         const index_t n_parts = parts_for(rows.n_rows, size, work);
-        Buffer parts(n_parts * size);
+        Parts parts(out, n_parts, size);
         for_tasks(n_parts, worth(how, work), [&](index_t p) {
             combine_rows(rows, c, part_begin(p, n_parts, rows.n_rows),
-                         part_begin(p + 1, n_parts, rows.n_rows), parts + p * size);
+                         part_begin(p + 1, n_parts, rows.n_rows), parts[p]);
         });
-        add_parts(parts.data(), n_parts, size, out);
+        parts.add_up();
     });
 }
 
@@ -136,12 +149,13 @@ inline void normal_matrix(const RowsView& view, const double* D, BiasColumn bias
         const index_t n_parts = parts_for(rows.n_rows, area, work);
         const bool dense = view.layout == RowsView::Layout::dense;
         const index_t block = dense ? block_rows * size : 0;
-        Buffer parts(n_parts * area), blocks(n_parts * block);
+        Parts parts(H, n_parts, area);
+        Buffer blocks(n_parts * block);
         for_tasks(n_parts, worth(how, work), [&](index_t p) {
             add_normal(rows, D, bias, part_begin(p, n_parts, rows.n_rows),
-                       part_begin(p + 1, n_parts, rows.n_rows), parts + p * area, blocks + p * block, blas);
+                       part_begin(p + 1, n_parts, rows.n_rows), parts[p], blocks + p * block, blas);
         });
-        add_parts(parts.data(), n_parts, area, H);
+        parts.add_up();
     });
 }
 

@@ -83,17 +83,29 @@ class _Iterate:
         self.margin = problem.y * b
         shortfall = self.target - self.margin
         self.s = np.maximum(-shortfall, 0.0) + 1.0
-        self.D, self.coefficient = np.zeros(n), np.zeros(n)
-        upper_size = n if self.boxed else 0
         if self.boxed:
             self.alpha, self.t = 0.5 * cost, 0.5 * cost
             self.xi = np.maximum(shortfall, 0.0) + 1.0
         else:
             self.alpha = np.where(self.live, 2.0 * cost * (np.maximum(shortfall, 0.0) + 1.0), 0.0)
             self.t, self.xi = np.empty(0), np.empty(0)
-        self.corrections = [(np.zeros(n), np.zeros(upper_size)) for _ in range(2)]
+        self.barriers: list[_core.Barrier] = []
+        self.make_scratch()
+
+    def make_scratch(self) -> None:
+        """Scaling, corrections and directions: nothing in them outlives an iteration."""
+        if self.barriers:
+            return
+        n = self.problem.n_rows
+        self.D, self.coefficient = np.zeros(n), np.zeros(n)
+        self.corrections = [(np.zeros(n), np.zeros(n if self.boxed else 0)) for _ in range(2)]
         self.directions = [(np.zeros(n), np.zeros(n)) for _ in range(2)]
         self.barriers = [self._barrier(k) for k in range(2)]
+
+    def drop_scratch(self) -> None:
+        """Give their memory back while another method works."""
+        self.D = self.coefficient = np.empty(0)
+        self.corrections, self.directions, self.barriers = [], [], []
 
     def centre_at(self, point: Point, w: Vector) -> None:
         """Start from a hyperplane instead: the centred multipliers that belong to it at its own gap."""
@@ -154,6 +166,7 @@ class _Iterate:
             pair.reverse()
 
     def complementarity(self) -> float:
+        self.make_scratch()
         self.clear_corrections()
         for change in self.directions[0]:
             change.fill(0.0)
@@ -259,6 +272,7 @@ class _Run:
     def _certify(self, iterate: _Iterate) -> float:
         same_columns = iterate.rows is self.problem.rows
         w = np.ascontiguousarray(iterate.v[: self.problem.n_cols]) if same_columns else None
+        iterate.drop_scratch()
         found = recover(self.problem, iterate.alpha, self.n_threads, w)
         self.best = better(self.best, found)
         return found.gap
@@ -303,6 +317,7 @@ class _Run:
     def _advance(self, iterate: _Iterate, mu: float) -> float:
         """One predictor–corrector step; the step length taken."""
         watch, threads = self.watch.core, self.n_threads
+        iterate.make_scratch()
         iterate.barriers[0].scale(threads)
         system = NormalSystem(iterate.rows, iterate.D, self.problem.bias, threads, bias_ridge=1e-280, watch=watch)
         dv, step = iterate.direction(system, watch)
