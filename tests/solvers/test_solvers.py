@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import Problem, Status
-from maxmargin.solvers import SOLVERS, choose
+from maxmargin.solvers import SOLVERS, DualCoordinateDescent, InteriorPoint, choose
 from maxmargin.solvers.interior_point import rows_in_their_span
 from tests.conftest import tall
 from tests.oracles import clarabel_optimum, objective
@@ -91,6 +91,25 @@ def test_history_ends_with_the_certified_gap(solver):
     assert solution.history.seconds == sorted(solution.history.seconds)
     assert "CONVERGED" in repr(solution)
     assert solution.distance_bound == pytest.approx(np.sqrt(2 * solution.absolute_gap))
+
+
+def test_automatic_hands_over_to_the_interior_point_where_newton_fails():
+    rng = np.random.default_rng(0)
+    X, y = tall(300, 5, seed=1)
+    X = sp.csr_array(X * 10.0 ** rng.uniform(-6, 6, 5))
+    problem = Problem.from_arrays(X, y, C=100.0, loss="hinge")
+    solver = DualCoordinateDescent(fallback=InteriorPoint(), reason="tried")
+    solution = solver.solve(problem)
+    assert solution.status is Status.CONVERGED
+    assert "interior_point took over" in solution.reason
+    assert solution.primal == pytest.approx(InteriorPoint().solve(problem).primal, rel=1e-6)
+
+
+def test_automatic_avoids_newton_for_columns_of_very_different_scale():
+    X, y = tall(300, 5, seed=1)
+    name, reason = choose(Problem.from_arrays(X * 10.0 ** np.arange(-4, 6, 2), y))
+    assert name == "interior_point"
+    assert "scales differ" in reason
 
 
 def test_choice_explains_itself():

@@ -6,6 +6,7 @@ import pickle
 import signal
 import threading
 import time
+import tracemalloc
 import warnings
 
 import numpy as np
@@ -285,6 +286,28 @@ def test_memory_map_without_copy(tmp_path, overlapping):
     np.save(tmp_path / "X.npy", X)
     mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
     np.testing.assert_array_equal(LinearSVC().fit(mapped, y).coef_, LinearSVC().fit(X, y).coef_)
+
+
+@pytest.mark.parametrize("solver", ["interior_point", "dual_cd"])
+@pytest.mark.parametrize("layout", ["float64", "float32", "csr"])
+def test_memory_beyond_the_data(solver, layout):
+    X, y = tall(30000, 40, seed=6)
+    if layout == "csr":
+        X[np.abs(X) < 1.0] = 0.0
+        X = sp.csr_array(X)
+        size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes
+    else:
+        X = X.astype(layout)
+        size = X.nbytes
+    machine = LinearSVC(loss="hinge", solver=solver)
+    machine.fit(X[:100], y[:100])  # imports
+    tracemalloc.start()
+    try:
+        machine.fit(X, y)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak <= size + 200 * X.shape[0]
 
 
 def test_watch_costs_little_and_counts_its_polls():

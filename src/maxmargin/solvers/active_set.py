@@ -64,31 +64,44 @@ class ActiveSetPolish:
         self.steps = 0
         self.boxed = problem.loss.name == "hinge"
         self.upper, _ = problem.loss.dual_box(problem.cost)
+        self.best: Point
         self.rounding = 0.0  # of a gradient: what the sum Σ alpha y x cannot resolve
 
     def run(self, point: Point, *, penalty: float = 100.0) -> Point:
-        """Polish until no more digits can be gained; ``penalty`` is the first sigma in the problem's own units."""
-        best, stalled, widen = point, 0, 1.0
-        while self.steps < self.max_steps and best.gap > 1e-14 and stalled < 2:
+        """Polish until no more digits can be gained; ``penalty`` is the first sigma in the problem's own units.
+
+        ``self.best`` holds the best point so far, also when an interrupt or a deadline cuts the work short.
+        """
+        self.best, stalled, widen = point, 0, 1.0
+        while self.steps < self.max_steps and self.best.gap > 1e-14 and stalled < 2:
             if self.watch.past_deadline or self.watch.stop_requested:
                 break
+            before = self.best.gap
+            share = widen * (0.1 if before < 1e-5 else 0.3 if before < 0.1 else 1.0)
+            work = self._choose(self.best, penalty, share)
             try:
-                share = widen * (0.1 if best.gap < 1e-5 else 0.3 if best.gap < 0.1 else 1.0)
-                work = self._choose(best, penalty, share)
-                finished = self._solve(work, 1e-12 if best.gap < 1e-5 else 0.1 * best.gap)
+                finished = self._solve(work, 1e-12 if before < 1e-5 else 0.1 * before)
             except Breakdown:
                 break
-            alpha = work.settled.copy()
-            alpha[work.chosen] = work.alpha
-            found = recover(self.problem, alpha, self.n_threads, work.w)
-            self.watch.report(self.steps, min(found.gap, best.gap))
-            if found.gap > 0.3 * best.gap:
+            except (KeyboardInterrupt, _core.DeadlineReached):
+                self._absorb(work)
+                raise
+            found = self._absorb(work)
+            self.watch.report(self.steps, self.best.gap)
+            if found.gap > 0.3 * before:
                 stalled, widen = stalled + 1, 3.0 * widen
-            best = better(best, found)
             if not (self.boxed and finished):
                 break
             penalty = 1000.0
-        return best
+        return self.best
+
+    def _absorb(self, work: _WorkingSet) -> Point:
+        """The certified point of the working set's multipliers, kept if it is better."""
+        alpha = work.settled.copy()
+        alpha[work.chosen] = work.alpha
+        found = recover(self.problem, alpha, self.n_threads, work.w)
+        self.best = better(self.best, found)
+        return found
 
     def _choose(self, point: Point, penalty: float, share: float) -> _WorkingSet:
         """The rows nearest to the margin; for the squared hinge all rows, as their multipliers all move."""
@@ -130,13 +143,12 @@ class ActiveSetPolish:
     def _solve(self, work: _WorkingSet, ask: float) -> bool:
         """Rounds of the method of multipliers on the working set until active rows have |1 − y f| ≤ ask."""
         if not self.boxed:
-            work.alpha, solved = self._minimise(work, np.zeros_like(work.alpha))
-            return solved
+            return self._minimise(work, np.zeros_like(work.alpha))
         before = math.inf
         while True:
-            pi, solved = self._minimise(work, work.alpha)
-            moved = float(np.abs(pi - work.alpha).max()) if len(pi) else 0.0
-            work.alpha = pi
+            anchor = work.alpha
+            solved = self._minimise(work, anchor)
+            moved = float(np.abs(work.alpha - anchor).max()) if len(anchor) else 0.0
             if not solved:
                 return False
             violation = moved / float(work.sigma[0])  # the largest |1 − y f| among active rows
@@ -147,8 +159,8 @@ class ActiveSetPolish:
             if work.sigma[0] > 1e12 * float(work.upper.max()):
                 return True
 
-    def _minimise(self, work: _WorkingSet, anchor: Vector) -> tuple[Vector, bool]:
-        """Newton's method on psi; returns pi and whether it is a minimiser."""
+    def _minimise(self, work: _WorkingSet, anchor: Vector) -> bool:
+        """Newton's method on psi; leaves pi in work.alpha and returns whether it belongs to a minimiser."""
         bias, y, d = self.problem.bias, work.y, len(work.w)
         # A proximal term keeps the bias determined while F is empty; the outer rounds of the hinge remove it again.
         ridge = 1e-6 * float(work.sigma.mean()) if bias.free and self.boxed else 0.0
@@ -157,7 +169,7 @@ class ActiveSetPolish:
         before, step = np.zeros(0, dtype=bool), 0.0
         while True:
             z = anchor + work.sigma * (1.0 - y * (work.scores + work.b))
-            pi = np.clip(z, 0.0, work.upper)
+            work.alpha = pi = np.clip(z, 0.0, work.upper)
             pull = y * pi
             _core.combine(work.rows, pull, gradient[:d], self.n_threads, self.watch.core)
             gradient[:d] += work.fixed_w - work.w
@@ -167,9 +179,9 @@ class ActiveSetPolish:
             active = (z > 0.0) & (z < work.upper)
             same = step == 1.0 and np.array_equal(active, before)
             if same or self._small(gradient, pi, anchor, work):
-                return pi, True  # a full step within one piece of a quadratic leaves only rounding
+                return True  # a full step within one piece of a quadratic leaves only rounding
             if self.steps >= self.max_steps or min(int(active.sum()), d) > LARGEST_SYSTEM:
-                return pi, False
+                return False
             before, D = active, np.where(active, work.sigma, 0.0)
             system = newton_system(work.rows, D, bias, self.n_threads, bias_ridge=ridge, watch=self.watch.core)
             v = system.solve(gradient)
@@ -184,7 +196,7 @@ class ActiveSetPolish:
             work.b += step * db
             work.scores += step * d_scores
             if step < 1e-10:
-                return pi, False
+                return False
 
     def _small(self, gradient: Vector, pi: Vector, anchor: Vector, work: _WorkingSet) -> bool:
         # Rockafellar's criterion: the gradient need only be small beside the multipliers' own movement.

@@ -169,7 +169,9 @@ class _Run:
 
     def _polish(self, point: Point) -> bool:
         polish = ActiveSetPolish(self.problem, self.n_threads, self.watch, max_steps=300)
-        found = polish.run(point, penalty=10.0)
-        self.best = better(self.best, found)
-        self.n_iter += polish.steps
+        try:
+            polish.run(point, penalty=10.0)
+        finally:
+            self.best = better(self.best, polish.best)
+            self.n_iter += polish.steps
         return self.best.gap <= self.solver.tol

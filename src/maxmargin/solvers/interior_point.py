@@ -259,8 +259,11 @@ class _Run:
         if not self.solver.polish or self.best is None or self.best.gap <= EXACT:
             return False
         polish = ActiveSetPolish(self.problem, self.n_threads, self.watch, max_steps=max_steps)
-        self.best = better(self.best, polish.run(self.best))
-        self.n_iter += polish.steps
+        try:
+            polish.run(self.best)
+        finally:
+            self.best = better(self.best, polish.best)
+            self.n_iter += polish.steps
         return self.best.gap <= min(EXACT, self.solver.tol)
 
     def _rows(self) -> _core.Rows:
