@@ -105,9 +105,8 @@ struct PyWatch {
     PyWatch(double interval, std::optional<double> limit)
         : watch(&PyWatch::poll, this, interval), deadline(limit) {}
     static bool poll(void* self) {
-        if (static_cast<PyWatch*>(self)->past_deadline()) return true;
         nb::gil_scoped_acquire gil;
-        return PyErr_CheckSignals() != 0;
+        return PyErr_CheckSignals() != 0 || static_cast<PyWatch*>(self)->past_deadline();
     }
 };
 
@@ -388,6 +387,7 @@ void bind_states(nb::module_& m) {
 NB_MODULE(_core, m) {
     using namespace maxmargin;
     m.doc() = "The compiled core of maxmargin.";
+    nb::set_leak_warnings(false);  // the borrowed BLAS lives as long as the process
     nb::class_<Rows>(m, "Rows")
         .def_prop_ro("shape", [](const Rows& r) { return nb::make_tuple(r.view.n_rows, r.view.n_cols); })
         .def_prop_ro("is_sparse", [](const Rows& r) { return r.view.layout == RowsView::Layout::csr; })

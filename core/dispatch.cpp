@@ -4,7 +4,6 @@
 #include <exception>
 #include <mutex>
 #include <new>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -46,11 +45,11 @@ void run_tasks(index_t n_tasks, const Execution& how, TaskBody body, void* conte
 
     std::vector<std::thread> helpers;
     const index_t wanted = std::min<index_t>(how.n_threads, n_tasks) - 1;
-    helpers.reserve(static_cast<std::size_t>(wanted > 0 ? wanted : 0));  // no exception with threads running
+    helpers.reserve(static_cast<std::size_t>(wanted > 0 ? wanted : 0));
     try {
         for (index_t i = 0; i < wanted; ++i) helpers.emplace_back(work, nullptr);
-    } catch (const std::system_error&) {
-        // No more threads to be had: the ones there are, at worst only this one, do all tasks.
+    } catch (...) {
+        // No more threads or memory to be had: the ones there are, at worst only this one, do all tasks.
     }
     work(how.watch);
     for (auto& helper : helpers) helper.join();

@@ -30,7 +30,38 @@ def put(array, k, value):
     return array
 
 
+def broken(form, part, k, value):
+    """A sparse matrix with one corrupt position."""
+    out = sp.csr_array(X).asformat(form)
+    setattr(out, part, put(getattr(out, part).copy(), k, value))
+    return out
+
+
+def unsigned_indptr():
+    out = sp.csr_array(X)
+    out.indptr = put(out.indptr.astype(np.uint32), 3, 10**8)
+    return out
+
+
+def short_lil():
+    out = sp.lil_array(X)
+    out.data[2] = out.data[2][:1]
+    return out
+
+
 BAD = {
+    "csc index": (broken("csc", "indices", 3, 50), Y, "column 0 names row 50"),
+    "csc negative index": (broken("csc", "indices", 3, -1), Y, "column 0 names row -1"),
+    "csc indptr": (broken("csc", "indptr", 1, 10**7), Y, "leaves the data at column"),
+    "coo row": (broken("coo", "row", 3, 50), Y, "entry 3 names row 50"),
+    "coo column": (broken("coo", "col", 3, -2), Y, "entry 3 names column -2"),
+    "bsr indptr": (broken("bsr", "indptr", 1, 10**7), Y, "leaves the data at block row"),
+    "lil": (short_lil(), Y, "row 2 has 3 columns but 1 values"),
+    "unsigned indptr": (unsigned_indptr(), Y, "leaves the data at row"),
+    "masked": (np.ma.masked_array(X, mask=X > 2.0), Y, "X is masked at"),
+    "dates as labels": (X, np.where(Y > 0, "2020", "2021").astype("datetime64[Y]"), "Unknown label type"),
+    "missing label": (X, np.where(np.arange(30) == 3, None, "a"), "row 3 has no label"),
+    "huge integer": (altered(1, 1, 10**400, object), Y, "row 1, column 1"),
     "nan": (altered(4, 1, np.nan), Y, "NaN: row 4, column 1"),
     "inf": (altered(7, 2, np.inf), Y, "infinity: row 7, column 2"),
     "float32 nan": (altered(4, 1, np.nan, np.float32), Y, "NaN: row 4, column 1"),
@@ -45,6 +76,7 @@ BAD = {
     "text": (altered(3, 0, "red", object), Y, "row 3, column 0 is 'red'"),
     "text array": (X.astype(str), Y, "row 0, column 0"),
     "dates": (X.astype("datetime64[s]"), Y, "row 0, column 0"),
+    "beyond float64": (X * 1e160, Y, "too large for"),
     "complex": (X + 0j, Y, "Complex data not supported"),
     "sparse complex": (sp.csr_array(X + 0j), Y, "Complex data not supported"),
     "continuous labels": (X, Y + 0.5 * np.arange(30), "Unknown label type"),
@@ -76,6 +108,12 @@ BAD_OPTIONS = {
     "C nan": ({"C": np.nan}, "C must be"),
     "C infinite": ({"C": np.inf}, "C must be"),
     "C text": ({"C": "1"}, "C must be"),
+    "C beyond float": ({"C": 10**400}, "C must be"),
+    "C tiny": ({"C": 1e-300}, "below 1e-100"),
+    "intercept flag": ({"fit_intercept": "no"}, "fit_intercept must be"),
+    "weight dates": ({"sample_weight": np.full(30, "2020", "datetime64[Y]")}, "sample_weight must hold numbers"),
+    "loss list": ({"loss": ["hinge"]}, "loss must be one of"),
+    "scaling huge": ({"penalize_intercept": True, "intercept_scaling": 1e300}, "intercept_scaling must lie"),
     "C huge": ({"C": 1e308, "sample_weight": np.full(30, 1e10)}, "overflows"),
     "negative weight": (
         {"sample_weight": np.where(np.arange(30) == 4, -1.0, 1.0)},

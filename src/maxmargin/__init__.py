@@ -3,7 +3,8 @@
 from importlib.metadata import version as _version
 
 from maxmargin.certificates import OptimalityCertificate, Verdict
-from maxmargin.problem import InputError, Problem
+from maxmargin.positions import InputError
+from maxmargin.problem import Problem
 from maxmargin.runtime import core_info, show_versions
 from maxmargin.solution import History, Solution, Status
 from maxmargin.svm import ConvergenceWarning, LinearSVC

@@ -17,12 +17,9 @@ from numpy.typing import ArrayLike, NDArray
 
 import maxmargin._core as _core
 from maxmargin.losses import LOSSES, Loss
+from maxmargin.positions import InputError, check_positions
 
 Vector = NDArray[np.float64]
-
-
-class InputError(ValueError):
-    """Input that cannot be used; the message says what, where, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -79,9 +76,15 @@ class Problem:
         with np.errstate(over="ignore"):  # check_costs speaks of it
             cost = positive_number("C", C) * weight * class_factors(class_weight, classes, signs, weight)
         check_costs(cost, signs, classes)
-        if loss not in LOSSES:
+        check_sizes(X, cost)
+        if not isinstance(loss, str) or loss not in LOSSES:
             raise InputError(f"loss must be one of {sorted(LOSSES)}, got {loss!r}")
+        for name, flag in (("fit_intercept", fit_intercept), ("penalize_intercept", penalize_intercept)):
+            if not isinstance(flag, bool | np.bool_ | int):
+                raise InputError(f"{name} must be True or False, got {flag!r}")
         scale = positive_number("intercept_scaling", intercept_scaling) if penalize_intercept else 1.0
+        if not 1e-50 < scale < 1e50:
+            raise InputError(f"intercept_scaling must lie between 1e-50 and 1e50, got {intercept_scaling!r}")
         bias = Bias(scale if fit_intercept else 0.0, bool(penalize_intercept and fit_intercept))
         return cls(X, rows, signs, cost, LOSSES[loss], bias, classes)
 
@@ -132,9 +135,13 @@ class Problem:
 
 def positive_number(name: str, value: Any) -> float:
     """``value`` as a float if it is a finite number above zero."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0.0 < float(value) < np.inf:
-        raise InputError(f"{name} must be a finite number greater than 0, got {value!r}")
-    return float(value)
+    try:
+        number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else np.nan
+    except OverflowError:
+        number = np.nan
+    if not 0.0 < number < np.inf:
+        raise InputError(f"{name} must be a finite number greater than 0, got {value!r:.60}")
+    return number
 
 
 def check_rows(X: Any) -> tuple[Any, _core.Rows]:
@@ -164,6 +171,7 @@ def _canonical_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _canonical_dense(X: Any) -> NDArray[Any]:
+    _refuse_mask(X, "X")
     array = np.asarray(X)
     if array.ndim != 2:
         hint = "X.reshape(-1, 1) makes one column of it, X.reshape(1, -1) one row"
@@ -177,12 +185,18 @@ def _canonical_dense(X: Any) -> NDArray[Any]:
     return np.ascontiguousarray(array, dtype=target)
 
 
+def _refuse_mask(values: Any, name: str) -> None:
+    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
+        where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(values))[0])
+        raise InputError(f"{name} is masked at {where}; fill or remove masked entries first")
+
+
 def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
     """Object or text arrays, if every cell is a number; otherwise name the first that is not."""
     if array.dtype.kind not in "USMmV":
         try:
             return np.ascontiguousarray(array, dtype=np.float64)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             pass
     for i, j in np.ndindex(*array.shape):
         cell = array[i, j]
@@ -192,7 +206,7 @@ def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
             if array.dtype.kind in "Mm" or isinstance(cell, str | bytes):
                 raise TypeError
             float(cell)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             kind = TypeError if isinstance(cell, dict | list | tuple) else ValueError
             message = (
                 f"could not convert X to numbers: row {i}, column {j} is {cell!r}; an argument must be no text string "
@@ -207,40 +221,19 @@ def _canonical_csr(X: Any) -> Any:
     target = _canonical_dtype(X.dtype)
     if X.dtype.kind == "O":
         raise InputError("sparse X has dtype object; build it from numbers, for example with X.astype(float)")
-    if X.ndim != 2:
-        raise InputError(f"Expected 2D array, got {X.ndim}D sparse array instead. Reshape your data.")
-    if X.format == "csr":
-        _check_csr_positions(X)
+    check_positions(X)
     X = X.tocsr()
     index_type = np.promote_types(X.indices.dtype, X.indptr.dtype)
     if index_type not in (np.dtype(np.int32), np.dtype(np.int64)):
         index_type = np.dtype(np.int64)
-    if X.dtype != target or X.indices.dtype != index_type or X.indptr.dtype != index_type:
-        data, indices, indptr = (
-            X.data.astype(target),
-            X.indices.astype(index_type),
-            X.indptr.astype(index_type),
-        )
+    data = np.ascontiguousarray(X.data, dtype=target)
+    indices, indptr = (np.ascontiguousarray(part, dtype=index_type) for part in (X.indices, X.indptr))
+    if data is not X.data or indices is not X.indices or indptr is not X.indptr:
         X = sp.csr_array((data, indices, indptr), shape=X.shape)
     if not _strictly_increasing(X):
         X = X.copy()
         X.sum_duplicates()
     return X
-
-
-def _check_csr_positions(X: Any) -> None:
-    """SciPy's own conversions trust these blindly, so a bad one must be found before any of them."""
-    indptr, n_rows = X.indptr, X.shape[0]
-    if len(indptr) != n_rows + 1 or indptr[0] != 0 or len(X.indices) != len(X.data):
-        raise InputError("sparse X is inconsistent: indptr must have n_rows + 1 entries and start at 0")
-    falls = np.flatnonzero(np.diff(indptr) < 0)
-    if len(falls) or indptr[-1] > len(X.data):
-        raise InputError(f"sparse X: indptr falls or leaves the data at row {falls[0] if len(falls) else n_rows - 1}")
-    stored = X.indices[: indptr[-1]]
-    if len(stored) and (stored.min() < 0 or stored.max() >= X.shape[1]):
-        k = int(np.flatnonzero((stored < 0) | (stored >= X.shape[1]))[0])
-        row = int(np.searchsorted(indptr, k, side="right")) - 1
-        raise InputError(f"sparse X: row {row} names column {stored[k]}, but there are columns 0 to {X.shape[1] - 1}")
 
 
 def _strictly_increasing(X: Any) -> bool:
@@ -270,6 +263,7 @@ def _check_finite(X: Any) -> None:
 
 def check_labels(y: Any, n_rows: int) -> tuple[Vector, NDArray[Any]]:
     """y as −1/+1 and the two classes, smaller first."""
+    _refuse_mask(y, "y")
     labels = np.asarray(y)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
@@ -281,6 +275,12 @@ def check_labels(y: Any, n_rows: int) -> tuple[Vector, NDArray[Any]]:
         )
     if labels.dtype.kind == "c":
         raise InputError("Complex data not supported: y must hold class labels")
+    if labels.dtype.kind in "mM":
+        raise InputError(f"Unknown label type: y has dtype {labels.dtype}; turn dates into text or numbers first")
+    if labels.dtype.kind == "O":
+        missing = [i for i, label in enumerate(labels) if label is None or label != label]
+        if missing:
+            raise InputError(f"Input y contains NaN: row {missing[0]} has no label. Every row needs a label.")
     if labels.dtype.kind == "f":
         bad = np.flatnonzero(~np.isfinite(labels))
         if len(bad):
@@ -313,9 +313,13 @@ def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
     """Non-negative finite weights, one per row."""
     if sample_weight is None:
         return np.ones(n_rows)
+    _refuse_mask(sample_weight, "sample_weight")
     try:
-        weight = np.asarray(sample_weight, dtype=np.float64)
-    except (TypeError, ValueError):
+        given = np.asarray(sample_weight)
+        if given.dtype.kind not in "biufO":
+            raise TypeError
+        weight = given.astype(np.float64)
+    except (TypeError, ValueError, OverflowError):
         raise InputError("sample_weight must hold numbers") from None
     if weight.ndim == 0:
         weight = np.full(n_rows, float(weight))
@@ -362,8 +366,24 @@ def check_costs(cost: Vector, signs: Vector, classes: NDArray[Any]) -> None:
         total = float(cost.sum())
     if not np.isfinite(total):
         raise InputError("C times the weights overflows; use a smaller C or smaller weights")
+    smallest = float(cost[cost > 0.0].min(initial=np.inf))
+    if smallest < 1e-100:
+        raise InputError(
+            f"C times a weight is {smallest:.2g}; costs below 1e-100 cannot be computed with, use 0 instead"
+        )
     for sign, label in zip((-1.0, 1.0), classes.tolist(), strict=True):
         if not np.any(cost[signs == sign] > 0.0):
             raise InputError(
                 f"every sample of class {label!r} has weight zero; both classes need some weight above zero"
             )
+
+
+def check_sizes(X: Any, cost: Vector) -> None:
+    """Σ cost ‖x‖² must be far from overflow, or no objective can be computed."""
+    values = X.data if sp.issparse(X) else X
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    if largest * max(1.0, float(cost.sum())) > 1e140:
+        raise InputError(
+            f"the largest value in X, {largest:.2g}, times the total cost, {float(cost.sum()):.2g}, is too large for "
+            "float64 arithmetic; scale the columns, for example with sklearn.preprocessing.StandardScaler"
+        )

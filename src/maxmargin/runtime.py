@@ -29,8 +29,8 @@ def effective_threads(n_threads: int | None = None) -> int:
     True
     """
     if n_threads is not None:
-        if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or int(n_threads) < 1:
-            raise ValueError(f"n_threads must be a whole number of at least 1 or None, got {n_threads!r}")
+        if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or not 1 <= int(n_threads) <= 1024:
+            raise ValueError(f"n_threads must be a whole number from 1 to 1024 or None, got {n_threads!r}")
         return int(n_threads)
     from joblib import cpu_count
 
@@ -53,25 +53,33 @@ class BlasGuard:
         self._lock = threading.Lock()
         self._depth = 0
         self._libraries: list[Any] | None = None
-        self._before: list[int] = []
+        self._before: list[int] | None = None  # not None: the libraries are held at one thread
 
     def __enter__(self) -> BlasGuard:
         with self._lock:
-            if self._depth == 0:
-                self._before = [library.get_num_threads() for library in self._found()]
-                self._set([1] * len(self._before))
             self._depth += 1
-        return self
+            try:
+                if self._before is None:
+                    self._before = [library.get_num_threads() for library in self._found()]
+                self._set([1] * len(self._before))
+                return self
+            except BaseException:  # Ctrl-C, too, must not leave the count wrong
+                self._depth -= 1
+                self._release()
+                raise
 
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            if self._depth == 0:
-                return  # entered before a fork, left in the child, where after_fork has restored already
-            self._depth -= 1
-            if self._depth == 0:
-                self._set(self._before)
+            # Entered before a fork and left in the child, the count is 0 already.
+            self._depth = max(0, self._depth - 1)
+            self._release()
+
+    def _release(self) -> None:
+        if self._depth == 0 and self._before is not None:
+            self._set(self._before)
+            self._before = None
 
     def _found(self) -> list[Any]:
         if self._libraries is None:
@@ -90,9 +98,8 @@ class BlasGuard:
     def after_fork(self) -> None:
         """In a forked child the fits of the parent's other threads do not exist."""
         self._lock = threading.Lock()
-        if self._depth:
-            self._depth = 0
-            self._set(self._before)
+        self._depth = 0
+        self._release()
 
 
 blas_guard = BlasGuard()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -29,13 +30,16 @@ class Status(Enum):
 def relative_gap(primal: float, dual: float, null_primal: float) -> float:
     """The one definition of ``tol``: (P − D) / max(|P|, |D|, 1e-10·P₀).
 
-    P₀ is the objective at w = 0 with the best constant bias. Rounding below zero is returned as 0.
+    P₀ is the objective at w = 0 with the best constant bias. Rounding below zero is returned as 0, a value that is
+    not finite as infinity.
 
     Examples
     --------
     >>> relative_gap(10.0, 9.0, 50.0)
     0.1
     """
+    if not (math.isfinite(primal) and math.isfinite(dual)):
+        return math.inf
     scale = max(abs(primal), abs(dual), 1e-10 * abs(null_primal))
     if scale == 0.0:
         return 0.0

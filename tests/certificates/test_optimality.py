@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxmargin import LinearSVC
+from maxmargin import LinearSVC, OptimalityCertificate
 from tests.conftest import tall
 
 MACHINES = [
@@ -100,3 +100,45 @@ def test_distance_bound_holds(loss):
         rough = LinearSVC(loss=loss, max_iter=4, solver="interior_point").fit(X, y)
     distance = np.linalg.norm(rough.coef_ - exact.coef_)
     assert distance <= rough.certificate_.distance_bound + exact.certificate_.distance_bound
+
+
+def test_rejects_what_is_no_problem_at_all(fitted):
+    X, y, weight, machine = fitted
+    certificate = machine.certificate_
+    assert certificate.verify(X, y, weight[:-1]).worst == "shape"
+    assert certificate.verify(X[0], y, weight).worst == "shape"
+    assert certificate.verify(X, y, -weight).worst == "weights"
+    assert certificate.verify(X, y, np.where(y > 0, weight, 0.0)).worst == "weights"
+    assert replace(certificate, loss="logistic").verify(X, y, weight).worst == "loss"
+    broken = X.copy()
+    broken[3, 1] = np.nan
+    assert certificate.verify(broken, y, weight).worst == "finite"
+    assert certificate.verify(X, y, np.full(len(y), np.inf)).worst == "finite"
+
+
+def test_a_bound_above_the_optimum_is_never_accepted():
+    # One multiplier exceeds its small box although it is small beside the largest cost.
+    claim = OptimalityCertificate(
+        coef=np.array([0.1, 1.0]), intercept=0.0, alpha=np.array([0.01, 1.0]), primal=0.505, dual=0.505, gap=0.0,
+        loss="hinge", C=1.0, classes=np.array([0, 1]), fit_intercept=False,
+    )  # fmt: skip
+    X = [[10.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
+    assert not claim.verify(X[:2], [1, 1], [1e6, 0.1])
+    longer = replace(claim, alpha=np.array([0.01, 1.0, 0.0]))
+    assert not longer.verify(X, [1, 1, 0], [1e6, 0.1, 1e-9])
+    # A tiny imbalance times a huge bias.
+    p = (1.0 - (1.0 - 4.0 * 0.5) / (1e7 + 2.0)) / 2.0
+    offset = replace(
+        claim, coef=np.array([1.0]), intercept=-(1e7 + 2.0), alpha=np.array([p, 1.0 - p]), primal=0.5, dual=0.5,
+        C=10.0, fit_intercept=True,
+    )  # fmt: skip
+    assert not offset.verify([[1e7], [1e7 + 4.0]], [0, 1])
+
+
+def test_the_certificate_keeps_its_own_copies():
+    X, y = tall(60, 3, seed=3)
+    factors = {1: 2.0}
+    machine = LinearSVC(class_weight=factors).fit(X, y)
+    factors[1] = 3.0
+    machine.coef_ *= 2.0
+    assert machine.certificate_.verify(X, y)

@@ -72,6 +72,31 @@ def test_weight_equals_repetition(loss, class_weight):
     assert weighted.solution_.primal == pytest.approx(repeated.solution_.primal, rel=1e-10)
 
 
+def test_very_unequal_costs():
+    machine = LinearSVC(class_weight={0: 1e-20}).fit([[1.0], [-1.0], [2.0], [-2.0]], [1, 0, 1, 0])
+    assert machine.solution_.gap <= 1e-6
+
+
+def test_bad_positions_are_named_wherever_a_matrix_enters():
+    X, y = tall(30, 3)
+    machine = LinearSVC().fit(X, y)
+    broken = sp.csr_array(X)
+    broken.indices[4] = 10**8
+    for call in (machine.predict, machine.decision_function, lambda Z: machine.certificate_.verify(Z, y)):
+        with pytest.raises(ValueError, match="row 1 names column 100000000"):
+            call(broken)
+
+
+def test_a_failed_refit_leaves_the_old_model():
+    X, y = tall(30, 3)
+    machine = LinearSVC().fit(X, y)
+    expected = machine.predict(X)
+    with pytest.raises(ValueError, match="C must be"):
+        machine.set_params(C=-1.0).fit(X[:, :2], y)
+    assert machine.n_features_in_ == 3
+    assert np.array_equal(machine.predict(X), expected)
+
+
 def test_multipliers_tell_where_a_row_lies():
     X, y = tall(200, 3, seed=4)
     machine = LinearSVC(loss="hinge", C=2.0).fit(X, y)
@@ -203,6 +228,7 @@ UNSUPPORTED = [
     ({"max_iter": 1.5}, "max_iter must be"),
     ({"max_seconds": -1.0}, "max_seconds must be"),
     ({"n_threads": 0}, "n_threads must be"),
+    ({"n_threads": 2**31}, "n_threads must be"),
     ({"verbose": -1}, "verbose must be"),
     ({"loss": "log"}, "loss must be"),
     ({"C": 0}, "C must be"),

@@ -8,12 +8,14 @@ two matrix products; nothing of the solvers, the losses or the core is used here
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
+
+from maxmargin.positions import check_positions
 
 Vector = NDArray[np.float64]
 
@@ -48,13 +50,13 @@ class Verdict:
     def __str__(self) -> str:
         if self.accepted:
             return (
-                f"verified: no hyperplane has an objective below {self.dual:.10g}; this one has {self.primal:.10g}, "
-                f"within a fraction {self.gap:.1e} of the best"
+                f"verified: no hyperplane has an objective below {self.dual:.10g}; this one has {self.primal:.10g} "
+                f"(relative gap {self.gap:.1e})"
             )
         return f"REJECTED: the check '{self.worst}' is violated by {self.violation:.2e} (allowed: {self.tolerance:.0e})"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class OptimalityCertificate:
     """What a fit claims: a hyperplane, a dual point, and how far apart their objectives are.
 
@@ -62,8 +64,8 @@ class OptimalityCertificate:
 
     Guarantees
     ----------
-    If ``verify`` accepts, every hyperplane's objective is at least ``dual`` and ``coef``, ``intercept`` have
-    objective ``primal`` (weak duality; no hypothesis on the data), so ‖w − w*‖ ≤ √(2 (primal − dual)).
+    If ``verify`` accepts, no hyperplane's objective is below the verdict's ``dual`` (weak duality; no hypothesis on the
+    data, up to rounding), ``coef`` and ``intercept`` have objective ``primal``, and ‖w − w*‖ ≤ √(2 (primal − dual)).
 
     Examples
     --------
@@ -84,11 +86,10 @@ class OptimalityCertificate:
     gap: float
     loss: str
     C: float
-    classes: tuple[Any, Any]
+    classes: NDArray[Any]
     class_weight: dict[Any, float] | str | None = None
     fit_intercept: bool = True
     penalty_scale: float | None = None
-    null_primal: float = field(default=0.0, repr=False)
 
     @property
     def distance_bound(self) -> float:
@@ -97,37 +98,46 @@ class OptimalityCertificate:
 
     def verify(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, tolerance: float = 1e-6) -> Verdict:
         """Recompute primal, dual, gap and optimality conditions from data, hyperplane and dual point."""
+        if sp.issparse(X):
+            check_positions(X)
         X = sp.csr_array(X).astype(np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
         labels = np.asarray(y).ravel()
-        n = X.shape[0]
-        if X.shape[1] != len(self.coef) or len(labels) != n or len(self.alpha) != n:
-            return _rejected("shape", math.inf, tolerance)
-        if not np.isin(labels, np.asarray(self.classes)).all():
-            return _rejected("labels", math.inf, tolerance)
-        numbers = (self.primal, self.dual, self.gap, self.intercept)
-        if not (np.isfinite(self.coef).all() and np.isfinite(self.alpha).all() and np.isfinite(numbers).all()):
-            return _rejected("finite", math.inf, tolerance)
+        shape = (len(labels), len(self.coef))
+        weight = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
+        if X.shape != shape or len(self.alpha) != len(labels) or weight.shape not in ((), (len(labels),)):
+            return _rejected("shape", tolerance)
+        if len(self.classes) != 2 or not np.isin(labels, self.classes).all():
+            return _rejected("labels", tolerance)
+        if self.loss not in ("hinge", "squared_hinge"):
+            return _rejected("loss", tolerance)
         sign = np.where(labels == self.classes[1], 1.0, -1.0)
-        cost = self._costs(sign, sample_weight)
+        cost = self._costs(sign, np.broadcast_to(weight, sign.shape))
+        numbers = (self.primal, self.dual, self.gap, self.intercept)
+        values = X.data if sp.issparse(X) else X
+        if not all(np.isfinite(part).all() for part in (values, cost, self.coef, self.alpha, numbers)):
+            return _rejected("finite", tolerance)
+        if self.C <= 0.0 or cost.min() < 0.0 or not (cost[sign > 0].any() and cost[sign < 0].any()):
+            return _rejected("weights", tolerance)
         return self._check(X, sign, cost, tolerance)
 
-    def _costs(self, sign: Vector, sample_weight: ArrayLike | None) -> Vector:
-        weight = np.ones_like(sign) if sample_weight is None else np.broadcast_to(sample_weight, sign.shape)
-        weight = np.asarray(weight, dtype=np.float64)
+    def _costs(self, sign: Vector, weight: Vector) -> Vector:
         factor = {-1.0: 1.0, 1.0: 1.0}
-        if self.class_weight == "balanced":
-            factor = {s: 0.5 * weight.sum() / weight[sign == s].sum() for s in factor}
-        elif isinstance(self.class_weight, dict):
-            factor = {s: self.class_weight.get(c, 1.0) for s, c in zip((-1.0, 1.0), self.classes, strict=True)}
+        if isinstance(self.class_weight, str):
+            total = {s: float(weight[sign == s].sum()) for s in factor}
+            factor = {s: 0.5 * sum(total.values()) / total[s] if total[s] > 0.0 else 0.0 for s in factor}
+        elif self.class_weight is not None:
+            pairs = zip((-1.0, 1.0), self.classes.tolist(), strict=True)
+            factor = {s: float(self.class_weight.get(label, 1.0)) for s, label in pairs}
         return self.C * weight * np.where(sign > 0, factor[1.0], factor[-1.0])
 
     def _check(self, X: Any, sign: Vector, cost: Vector, tolerance: float) -> Verdict:
-        w, b, alpha = self.coef, self.intercept, self.alpha
+        squared = self.loss == "squared_hinge"
+        alpha = self._feasible(sign, cost, squared)
+        w, b = self.coef, self.intercept
         pull = sign * alpha
         induced = np.asarray(X.T @ pull).ravel()
         scores = np.asarray(X @ w).ravel()
         slack = np.maximum(0.0, 1.0 - sign * (scores + b))
-        squared = self.loss == "squared_hinge"
         scale = self.penalty_scale
         penalty = 0.5 * (b / scale) ** 2 if scale else 0.0
         primal = 0.5 * float(w @ w) + penalty + float(cost @ (slack**2 if squared else slack))
@@ -135,10 +145,10 @@ class OptimalityCertificate:
         dual_bias = 0.5 * (scale * float(pull.sum())) ** 2 if scale else 0.0
         dual = float(alpha.sum()) - 0.5 * float(induced @ induced) - dual_bias
         if squared:
-            dual -= float((alpha[live] ** 2 / (4.0 * cost[live])).sum())
-        size = max(abs(primal), abs(dual), 1e-10 * self.null_primal, 1e-300)
+            dual -= float((alpha[live] * (alpha[live] / (4.0 * cost[live]))).sum())
+        size = max(abs(primal), abs(dual), 1e-10 * self._null_primal(sign, cost), 1e-300)
         checks = {
-            "box": self._box(alpha, cost, squared),
+            "feasibility": float(np.abs(alpha - self.alpha).max() / max(float(np.abs(alpha).max()), 1e-300)),
             "stationarity": _beyond_rounding(X, alpha, induced, w),
             "primal value": abs(primal - self.primal) / size,
             "dual value": abs(dual - self.dual) / size,
@@ -154,7 +164,7 @@ class OptimalityCertificate:
             products += float((cost - alpha) @ slack)
         worst = max(checks, key=lambda k: checks[k])
         return Verdict(
-            accepted=bool(checks[worst] <= tolerance),
+            accepted=all(bool(violation <= tolerance) for violation in checks.values()),
             worst=worst,
             violation=checks[worst],
             tolerance=tolerance,
@@ -165,12 +175,25 @@ class OptimalityCertificate:
             complementarity=products / size,
         )
 
-    def _box(self, alpha: Vector, cost: Vector, squared: bool) -> float:
-        """Largest relative excess over 0 ≤ alpha_i ≤ cost_i (squared hinge: only rows of cost 0 have a bound)."""
-        size = max(float(cost.max()), float(np.abs(alpha).max()), 1e-300)
-        below = float(np.maximum(0.0, -alpha).max())
-        bound = np.where(cost > 0.0, np.inf, 0.0) if squared else cost
-        return max(below, float(np.maximum(0.0, alpha - bound).max())) / size
+    def _feasible(self, sign: Vector, cost: Vector, squared: bool) -> Vector:
+        """The nearest point that is certainly feasible: clipped to the box, the heavier class scaled down."""
+        alpha = np.clip(self.alpha, 0.0, np.where(cost > 0.0, np.inf, 0.0) if squared else cost)
+        if self.fit_intercept and not self.penalty_scale:
+            plus, minus = float(alpha[sign > 0].sum()), float(alpha[sign < 0].sum())
+            if plus > minus:
+                alpha[sign > 0] *= minus / plus
+            elif minus > plus:
+                alpha[sign < 0] *= plus / minus
+        return alpha
+
+    def _null_primal(self, sign: Vector, cost: Vector) -> float:
+        """The objective at w = 0 with the best constant bias, in closed form."""
+        plus, minus = float(cost[sign > 0].sum()), float(cost[sign < 0].sum())
+        if not self.fit_intercept or self.penalty_scale:
+            return plus + minus
+        if self.loss == "hinge":
+            return 2.0 * min(plus, minus)
+        return 4.0 * plus * (minus / (plus + minus))
 
     def _bias_checks(self, scores: Vector, sign: Vector, cost: Vector, pull: Vector, squared: bool) -> dict[str, float]:
         b = self.intercept
@@ -180,17 +203,13 @@ class OptimalityCertificate:
         if self.penalty_scale:
             off = abs(b - self.penalty_scale**2 * float(pull.sum()))
             return {"intercept": max(0.0, off - rounding) / max(abs(b), rounding)}
-        total = max(float(self.alpha.sum()), 1e-300)
         best = _best_bias(scores, sign, cost, squared)
-        return {
-            "balance": abs(float(pull.sum())) / total,
-            "intercept": max(0.0, abs(b - best) - rounding) / max(abs(b), rounding),
-        }
+        return {"intercept": max(0.0, abs(b - best) - rounding) / max(abs(b), rounding)}
 
 
-def _rejected(check: str, violation: float, tolerance: float) -> Verdict:
+def _rejected(check: str, tolerance: float) -> Verdict:
     nan = math.nan
-    return Verdict(False, check, violation, tolerance, {check: violation}, nan, nan, nan, nan)
+    return Verdict(False, check, math.inf, tolerance, {check: math.inf}, nan, nan, nan, nan)
 
 
 def _beyond_rounding(X: Any, alpha: Vector, induced: Vector, w: Vector) -> float:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from maxmargin.problem import Problem
 from maxmargin.solvers.base import Solver
@@ -34,8 +35,8 @@ def interior_point_seconds(problem: Problem) -> float:
     else:
         outer = n * size * size / 3e10
     passes = 6 * min(problem.nnz, n * size) * 0.7e-9 + n * 5e-8
-    heavier = max(float(problem.cost[problem.y > 0].sum()), float(problem.cost[problem.y < 0].sum()))
-    imbalance = heavier / (float(problem.cost.sum()) - heavier)
+    plus, minus = float(problem.cost[problem.y > 0].sum()), float(problem.cost[problem.y < 0].sum())
+    imbalance = max(plus, minus) / min(plus, minus)
     iterations = 20.0 * (1.0 + 1.5 * float(np.log10(max(1.0, min(imbalance, 1e3)))))
     return float(iterations * (outer + size**3 / 3 / 2e10 + passes))
 
@@ -46,11 +47,10 @@ def dual_cd_seconds(problem: Problem) -> float:
     return float(100.0 * (problem.nnz * 0.8e-9 + problem.n_rows * 2e-8 + size**3 / 3 / 2e10 + 1e-4))
 
 
-def column_spread(problem: Problem) -> float:
+def column_spread(X: NDArray[np.floating]) -> float:
     """Largest over smallest root mean square of the columns, from at most 2000 rows spread over X."""
-    part = problem.X[:: max(1, problem.n_rows // 2000)]
-    squares = part.multiply(part) if sp.issparse(part) else np.square(part, dtype=np.float64)
-    mean = np.asarray(squares.sum(axis=0), dtype=np.float64).ravel()
+    part = X[:: max(1, len(X) // 2000)]
+    mean = np.square(part, dtype=np.float64).sum(axis=0)
     mean = mean[mean > 0.0]
     return float(np.sqrt(mean.max() / mean.min())) if len(mean) else 1.0
 
@@ -59,9 +59,8 @@ def choose(problem: Problem) -> tuple[str, str]:
     """Name of the cheaper solver, and the sentence that explains the choice."""
     seconds = {"interior_point": interior_point_seconds(problem), "dual_cd": dual_cd_seconds(problem)}
     about = f"chosen for {problem.n_rows} rows and {problem.n_cols} columns"
-    spread = column_spread(problem)
-    dense_columns = not sp.issparse(problem.X)
-    if dense_columns and spread > LARGEST_SPREAD and np.isfinite(seconds["interior_point"]):
+    spread = 1.0 if sp.issparse(problem.X) else column_spread(problem.X)
+    if spread > LARGEST_SPREAD and np.isfinite(seconds["interior_point"]):
         return "interior_point", f"{about}, whose scales differ by a factor of {spread:.0e}"
     name = min(seconds, key=lambda k: seconds[k])
     other = "dual_cd" if name == "interior_point" else "interior_point"

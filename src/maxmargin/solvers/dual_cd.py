@@ -44,7 +44,7 @@ class DualCoordinateDescent:
 
     Guarantees
     ----------
-    The dual objective never falls; the returned dual point is feasible and the gap is computed from it.
+    The returned dual point is feasible and the gap is computed from it.
 
     Examples
     --------

@@ -37,11 +37,11 @@ EARLY_POLISH = 1e-4  # from this gap on, the active set can usually be guessed
 EXACT = 1e-12
 
 
-def rows_in_their_span(problem: Problem, n_threads: int) -> NDArray[np.float64]:
+def rows_in_their_span(problem: Problem, n_threads: int, watch: _core.Watch | None = None) -> NDArray[np.float64]:
     """n rows of at most n columns with the same inner products as X: the problem seen within its own span."""
     n = problem.n_rows
     G = np.empty((n, n))
-    _core.gram(problem.rows, np.arange(n, dtype=np.int64), G, n_threads)
+    _core.gram(problem.rows, np.arange(n, dtype=np.int64), G, n_threads, watch)
     factor, pivot, rank, _ = lapack.dpstrf(G.T, lower=1, overwrite_a=1)
     rank = max(int(rank), 1)
     L = np.empty((n, rank))
@@ -225,7 +225,8 @@ class _Run:
     def __init__(self, solver: InteriorPoint, problem: Problem, watch: Watch) -> None:
         self.solver, self.problem, self.watch = solver, problem, watch
         self.n_threads = effective_threads(solver.n_threads)
-        self.history, self.n_iter, self.best = History(), 0, None  # type: tuple[History, int, Point | None]
+        self.history, self.n_iter, self.polish_steps = History(), 0, 0
+        self.best: Point | None = None
 
     def solve(self, start: Vector | None) -> Solution:
         problem = self.problem
@@ -252,7 +253,8 @@ class _Run:
         if status is not Status.INTERRUPTED and best.gap <= self.solver.tol:
             status = Status.CONVERGED
         solver = self.solver
-        return as_solution(best, status, self.history, self.n_iter, self.watch, solver.name, solver.reason)
+        n_iter = self.n_iter + self.polish_steps
+        return as_solution(best, status, self.history, n_iter, self.watch, solver.name, solver.reason)
 
     def _polish(self, max_steps: int) -> bool:
         """Whether the active set's exact solution could be reached from the best point."""
@@ -263,14 +265,14 @@ class _Run:
             polish.run(self.best)
         finally:
             self.best = better(self.best, polish.best)
-            self.n_iter += polish.steps
+            self.polish_steps += polish.steps
         return self.best.gap <= min(EXACT, self.solver.tol)
 
     def _rows(self) -> _core.Rows:
         problem = self.problem
         if problem.n_cols <= max(problem.n_rows, 300):
             return problem.rows
-        return _core.Rows.dense(rows_in_their_span(problem, self.n_threads))
+        return _core.Rows.dense(rows_in_their_span(problem, self.n_threads, self.watch.core))
 
     def _certify(self, iterate: _Iterate) -> float:
         same_columns = iterate.rows is self.problem.rows

@@ -17,6 +17,7 @@ from sklearn.utils import check_random_state, column_or_1d
 from sklearn.utils.validation import validate_data
 
 from maxmargin.certificates import OptimalityCertificate
+from maxmargin.positions import check_positions
 from maxmargin.problem import Problem, positive_number
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Status
@@ -73,7 +74,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
     random_state : int, RandomState or None, default=None
         Order of the coordinates in ``solver="dual_cd"``; None means always the same order.
     max_iter : int, default=10000
-        Limit on iterations (interior point) or epochs (coordinate descent).
+        Limit on iterations (interior point) or epochs (coordinate descent); the polish has its own.
     solver : {"auto", "interior_point", "dual_cd"}, default="auto"
         "auto" compares estimated costs; ``solution_.reason`` says how it decided.
     warm_start : bool, default=False
@@ -95,6 +96,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
     support_ : array of shape (n_support,)
         Indices of rows with alpha_i > 0.
     n_iter_ : int
+        Iterations or epochs, and the Newton steps of the polish.
     solution_ : Solution
         Objective values, gap, status, history, solver and the reason for its choice.
     certificate_ : OptimalityCertificate
@@ -195,7 +197,6 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
             penalize_intercept=self.penalize_intercept,
             intercept_scaling=self.intercept_scaling,
         )
-        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         if start is not None and len(start) != problem.n_rows:
             warnings.warn(
                 f"warm_start: the previous fit had {len(start)} rows, this one has {problem.n_rows}; starting afresh",
@@ -206,6 +207,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
         progress.begin(X, y)
         watch = Watch(self.max_seconds, progress)
         solution = self._make_solver(problem).solve(problem, start=start, watch=watch)
+        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         self._store(problem, solution)
         interrupted = solution.status is Status.INTERRUPTED and not watch.stop_requested
         if interrupted:
@@ -223,7 +225,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
         if not isinstance(self.verbose, Real) or self.verbose < 0:
             raise ValueError(f"verbose must be a number of at least 0, got {self.verbose!r}")
         effective_threads(self.n_threads)
-        if self.solver != "auto" and self.solver not in SOLVERS:
+        if not isinstance(self.solver, str) or (self.solver != "auto" and self.solver not in SOLVERS):
             raise ValueError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, got {self.solver!r}")
         if self.penalty != "l2":
             raise ValueError(f"penalty={self.penalty!r} is not supported; LinearSVC has penalty='l2' only")
@@ -233,7 +235,9 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
             raise ValueError(f"dual must be 'auto', True or False, got {self.dual!r}")
         if self.dual != "auto":
             self._no_effect("dual", "every solver here works on the primal and the dual at once")
-        if self.intercept_scaling != 1 and not self.penalize_intercept:
+        if self.penalize_intercept and not self.fit_intercept:
+            self._no_effect("penalize_intercept", "there is no bias with fit_intercept=False")
+        elif self.intercept_scaling != 1 and not self.penalize_intercept:
             self._no_effect("intercept_scaling", "the bias is not penalised; set penalize_intercept=True to use it")
 
     def _no_effect(self, name: str, why: str) -> None:
@@ -257,13 +261,12 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
 
     def _store(self, problem: Problem, solution: Solution) -> None:
         self.classes_ = problem.classes
-        self.coef_ = solution.w.reshape(1, -1)
+        self.coef_ = solution.w.reshape(1, -1).copy()  # the certificate keeps its own
         self.intercept_ = np.array([solution.b])
         self.support_ = np.flatnonzero(solution.alpha > 0.0)
         self.dual_coef_ = (solution.alpha * problem.y)[self.support_].reshape(1, -1)
         self.n_iter_ = solution.n_iter
         self.solution_ = solution
-        low, high = problem.classes.tolist()
         self.certificate_ = OptimalityCertificate(
             coef=solution.w,
             intercept=solution.b,
@@ -273,11 +276,10 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
             gap=solution.gap,
             loss=self.loss,
             C=float(self.C),
-            classes=(low, high),
-            class_weight=self.class_weight,
+            classes=problem.classes,
+            class_weight=dict(self.class_weight) if isinstance(self.class_weight, dict) else self.class_weight,
             fit_intercept=bool(self.fit_intercept),
             penalty_scale=problem.bias.value if problem.bias.penalised else None,
-            null_primal=problem.null_primal,
         )
 
     def _warn_if_unfinished(self, solution: Solution) -> None:
@@ -285,7 +287,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
             return
         warnings.warn(
             f"LinearSVC stopped at a relative gap of {solution.gap:.2e} (asked: {self.tol:.0e}): "
-            f"{solution.status.sentence}. The model is usable and at most that fraction above the best objective. "
+            f"{solution.status.sentence}. The model is usable: its objective is {solution.primal:.6g}, and no "
+            f"hyperplane's is below {solution.dual:.6g}. "
             f"{ADVICE[solution.status]}",
             ConvergenceWarning,
             stacklevel=4,
@@ -293,6 +296,8 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
 
     def decision_function(self, X: Any) -> Any:
         """Signed scores ⟨w, x⟩ + b; positive means ``classes_[1]``."""
+        if sp.issparse(X):
+            check_positions(X)
         return super().decision_function(X)
 
     def predict(self, X: Any) -> Any:
