@@ -37,7 +37,7 @@ def check(case, machine, power):
 
 
 @pytest.mark.parametrize(("loss", "power"), [("hinge", 1), ("squared_hinge", 2)])
-def test_default_solver(loss, power):
+def test_default_solver(loss, power, instruction_set):
     cases = [make_case(seed) for seed in range(N_CASES)]
     limited = [str(c) for c in cases if not check(c, fit(c, loss=loss), power)]
     assert len(limited) <= 0.02 * N_CASES, limited

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from maxmargin import Problem, Status
 from maxmargin.solvers import SOLVERS, DualCoordinateDescent, InteriorPoint, choose
-from maxmargin.solvers.interior_point import rows_in_their_span
+from maxmargin.solvers.interior_point import centred_hinge, centred_squared_hinge, rows_in_their_span
 from tests.conftest import tall
 from tests.oracles import clarabel_optimum, objective
 
@@ -91,6 +91,28 @@ def test_history_ends_with_the_certified_gap(solver):
     assert solution.history.seconds == sorted(solution.history.seconds)
     assert "CONVERGED" in repr(solution)
     assert solution.distance_bound == pytest.approx(np.sqrt(2 * solution.absolute_gap))
+
+
+@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_continues_from_a_rough_dual_point(solver, loss):
+    X, y = tall(400, 6, seed=4)
+    problem = Problem.from_arrays(X, y, C=0.5, loss=loss)
+    rough = InteriorPoint(tol=0.3, polish=False).solve(problem)
+    assert 1e-6 < rough.gap < 0.5
+    solution = SOLVERS[solver](tol=1e-9).solve(problem, start=rough.alpha)
+    assert solution.status is Status.CONVERGED
+    assert solution.primal == pytest.approx(SOLVERS[solver](tol=1e-9).solve(problem).primal, rel=1e-9)
+
+
+@pytest.mark.parametrize("shortfall", [-1e6, -1.0, -1e-9, 0.0, 1e-9, 1.0, 1e6])
+def test_centred_multipliers_satisfy_the_central_path(shortfall):
+    r, cost, mu = np.array([shortfall]), np.array([2.0]), 1e-3
+    alpha, t = centred_hinge(r, cost, mu)
+    assert alpha + t == pytest.approx(cost)
+    assert mu / t - mu / alpha == pytest.approx(r, rel=1e-9, abs=1e-12)
+    alpha = centred_squared_hinge(r, cost, mu)
+    assert alpha / (2.0 * cost) - mu / alpha == pytest.approx(r, rel=1e-9, abs=1e-9)
 
 
 def test_automatic_hands_over_to_the_interior_point_where_newton_fails():
