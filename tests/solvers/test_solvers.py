@@ -143,3 +143,15 @@ def test_choice_explains_itself():
     rng = np.random.default_rng(0)
     text = sp.random_array((6000, 20000), density=0.001, rng=rng, format="csr")
     assert choose(Problem.from_arrays(text, np.arange(6000) % 2))[0] == "dual_cd"
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pytest.mark.parametrize(("scale", "C"), [(1e4, 1.0), (1e8, 1.0), (1e12, 1.0), (1.0, 1e8), (1.0, 1e20)])
+def test_separable_data_of_any_scale_give_the_same_direction(loss, scale, C):
+    # The optimum is tiny beside the objective at w = 0; the hard-margin direction must come out all the same.
+    X = np.array([[-2.0, 0.3], [-1.0, -0.7], [1.2, 0.1], [2.0, -0.4]])
+    y = np.array([-1, -1, 1, 1])
+    expected = InteriorPoint().solve(Problem.from_arrays(X, y, C=1e6, loss="hinge")).w
+    solution = InteriorPoint().solve(Problem.from_arrays(X * scale, y, C=C, loss=loss))
+    assert solution.status is Status.CONVERGED
+    np.testing.assert_allclose(solution.w * scale, expected, rtol=1e-4)

@@ -27,7 +27,10 @@ class Solver(Protocol):
 
 @dataclass(frozen=True)
 class Point:
-    """A feasible dual point and the best hyperplane it induces: w = Σ alpha_i y_i x_i, b optimal for w."""
+    """A feasible dual point and the best hyperplane it induces: w = Σ alpha_i y_i x_i, b optimal for w.
+
+    ``gap`` has no floor: solvers aim at it even where the optimum is tiny beside the objective at w = 0.
+    """
 
     alpha: Vector
     w: Vector
@@ -74,7 +77,7 @@ def recover(problem: Problem, alpha: Vector, n_threads: int, w: Vector | None = 
         other = hyperplane(problem, w, scale**2 * signed_sum, n_threads)
         if other[2] < primal:
             induced, (b, interval, primal) = w.copy(), other
-    return Point(alpha, induced, b, interval, primal, dual, relative_gap(primal, dual, problem.null_primal))
+    return Point(alpha, induced, b, interval, primal, dual, relative_gap(primal, dual, 0.0))
 
 
 def hyperplane(problem: Problem, w: Vector, b: float, n_threads: int) -> tuple[float, tuple[float, float], float]:
@@ -108,21 +111,28 @@ def better(a: Point | None, b: Point) -> Point:
 
 
 def as_solution(
-    point: Point, status: Status, history: History, n_iter: int, watch: Watch, solver: str, reason: str
-) -> Solution:
-    history.add(n_iter, watch.seconds, point.gap, "certified", certified=True)
+    problem: Problem, point: Point, status: Status, tol: float, history: History, n_iter: int, watch: Watch, name: str,
+    reason: str,
+) -> Solution:  # fmt: skip
+    """The answer with its gap as everybody else sees it; CONVERGED if that is at most ``tol``."""
+    gap = relative_gap(point.primal, point.dual, problem.null_primal)
+    if gap <= tol and status is not Status.INTERRUPTED:
+        status = Status.CONVERGED
+    elif gap > tol and status is Status.CONVERGED:
+        status = Status.NUMERICAL_LIMIT
+    history.add(n_iter, watch.seconds, gap, "certified", certified=True)
     return Solution(
         w=point.w,
         b=point.b,
         alpha=point.alpha,
         primal=point.primal,
         dual=point.dual,
-        gap=point.gap,
+        gap=gap,
         status=status,
         history=history,
         n_iter=n_iter,
         seconds=watch.seconds,
         bias_interval=point.bias_interval,
-        solver=solver,
+        solver=name,
         reason=reason,
     )

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
-from maxmargin.solution import History, Solution, Status
+from maxmargin.solution import History, Solution, Status, relative_gap
 from maxmargin.solvers.active_set import ActiveSetPolish
 from maxmargin.solvers.base import Point, Solver, as_solution, better, recover
 
@@ -105,9 +105,10 @@ class _Run:
         if status is not Status.CONVERGED:
             self._certify()
         assert self.best is not None
-        if status is not Status.INTERRUPTED and self.best.gap <= self.solver.tol:
-            status = Status.CONVERGED
-        return as_solution(self.best, status, self.history, self.n_iter, self.watch, self.solver.name, self.reason)
+        solver = self.solver
+        return as_solution(
+            self.problem, self.best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name, self.reason
+        )
 
     def _certify(self) -> Point:
         found = recover(self.problem, self.alpha, self.n_threads)
@@ -162,7 +163,8 @@ class _Run:
         self.n_iter += solution.n_iter
         self.history.records.extend(solution.history.records)
         found = Point(
-            solution.alpha, solution.w, solution.b, solution.bias_interval, solution.primal, solution.dual, solution.gap
+            solution.alpha, solution.w, solution.b, solution.bias_interval, solution.primal, solution.dual,
+            relative_gap(solution.primal, solution.dual, 0.0),
         )  # fmt: skip
         self.best = better(self.best, found)
         return solution.status

@@ -250,11 +250,11 @@ class _Run:
         if iterate is not None and status is not Status.CONVERGED:
             self._certify(iterate)
         best = self.best if self.best is not None else recover(problem, np.zeros(problem.n_rows), self.n_threads)
-        if status is not Status.INTERRUPTED and best.gap <= self.solver.tol:
-            status = Status.CONVERGED
         solver = self.solver
         n_iter = self.n_iter + self.polish_steps
-        return as_solution(best, status, self.history, n_iter, self.watch, solver.name, solver.reason)
+        return as_solution(
+            problem, best, status, solver.tol, self.history, n_iter, self.watch, solver.name, solver.reason
+        )
 
     def _polish(self, max_steps: int) -> bool:
         """Whether the active set's exact solution could be reached from the best point."""
@@ -287,7 +287,7 @@ class _Run:
         early = self.solver.polish
         while True:
             products = iterate.complementarity()
-            gap = products / max(iterate.primal_estimate(), 1e-10 * self.problem.null_primal, 1e-300)
+            gap = products / max(iterate.primal_estimate(), 1e-300)
             self.history.add(self.n_iter, self.watch.seconds, gap, "interior point")
             self.watch.report(self.n_iter, gap)
             if early and gap <= EARLY_POLISH:
