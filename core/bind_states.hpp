@@ -1,0 +1,149 @@
+// The iterates of the solvers as Python objects: pointers into NumPy arrays that they keep alive.
+#pragma once
+#include "bind_views.hpp"
+
+namespace maxmargin {
+namespace {
+
+struct Barrier {
+    BarrierState state;
+    nb::object owner;
+    Barrier(bool boxed, In y, In C, In target, Out alpha, Out t, Out s, Out xi, Out margin, Out D, Out e_s,
+            Out e_xi, Out d_alpha, Out d_margin) {
+        const auto n = static_cast<index_t>(y.size());
+        state = {n,
+                 boxed,
+                 y.data(),
+                 at(C, n, "C"),
+                 at(target, n, "target"),
+                 at(alpha, n, "alpha"),
+                 at(t, boxed ? n : 0, "t"),
+                 at(s, n, "s"),
+                 at(xi, boxed ? n : 0, "xi"),
+                 at(margin, n, "margin"),
+                 at(D, n, "D"),
+                 at(e_s, n, "e_s"),
+                 at(e_xi, boxed ? n : 0, "e_xi"),
+                 at(d_alpha, n, "d_alpha"),
+                 at(d_margin, n, "d_margin")};
+        owner = nb::make_tuple(y, C, target, alpha, t, s, xi, margin, D, e_s, e_xi, d_alpha, d_margin);
+    }
+};
+
+struct Descent {
+    DescentState state;
+    index_t n_weights = 0;
+    nb::object owner;
+    Descent(In y, In upper, In diagonal, In target, In sq_norm, Out alpha, Out w,
+            Array<std::int32_t, 1> order, double bias_center, double bias_gain, double signed_sum,
+            std::uint64_t seed) {
+        const auto n = static_cast<index_t>(y.size());
+        expect(static_cast<index_t>(order.size()) == n, "order has a wrong length");
+        for (index_t i = 0; i < n; ++i)
+            expect(order.data()[i] >= 0 && order.data()[i] < n, "order leaves the rows");
+        state.n = state.n_active = n;
+        state.y = y.data();
+        state.upper = at(upper, n, "upper");
+        state.diagonal = at(diagonal, n, "diagonal");
+        state.target = at(target, n, "target");
+        state.sq_norm = at(sq_norm, n, "sq_norm");
+        state.alpha = at(alpha, n, "alpha");
+        state.w = w.data();
+        n_weights = static_cast<index_t>(w.size());
+        state.order = order.data();
+        state.bias_center = bias_center;
+        state.bias_gain = bias_gain;
+        state.signed_sum = signed_sum;
+        state.random = seed;
+        unshrink();
+        owner = nb::make_tuple(y, upper, diagonal, target, sq_norm, alpha, w, order);
+    }
+    void unshrink() {
+        state.n_active = state.n;
+        state.shrink_high = __builtin_inf();
+        state.shrink_low = -__builtin_inf();
+    }
+    // Largest difference between two projected gradients of the epoch: 0 at the optimum of the active rows.
+    double epoch(const Rows& rows, PyWatch* watch) {
+        expect(rows.view.n_rows == state.n, "rows and state differ in length");
+        expect(rows.view.n_cols == n_weights, "rows and w differ in length");
+        EpochReport report;
+        {
+            nb::gil_scoped_release nogil;
+            report = core().descent_epoch(rows.view, state, watch != nullptr ? &watch->watch : nullptr);
+        }
+        if (report.stopped) raise_stop(*watch);
+        const double high = report.violation_high, low = report.violation_low;
+        state.shrink_high = high > 0.0 ? high : __builtin_inf();
+        state.shrink_low = low < 0.0 ? low : -__builtin_inf();
+        return high >= low ? high - low : 0.0;
+    }
+};
+
+void bind_states(nb::module_& m) {
+    nb::class_<Barrier>(m, "Barrier")
+        .def(nb::init<bool, In, In, In, Out, Out, Out, Out, Out, Out, Out, Out, Out, Out>(), "boxed"_a,
+             "y"_a.noconvert(), "C"_a.noconvert(), "target"_a.noconvert(), "alpha"_a.noconvert(),
+             "t"_a.noconvert(), "s"_a.noconvert(), "xi"_a.noconvert(), "margin"_a.noconvert(),
+             "D"_a.noconvert(), "e_s"_a.noconvert(), "e_xi"_a.noconvert(), "d_alpha"_a.noconvert(),
+             "d_margin"_a.noconvert())
+        .def("scale",
+             [](const Barrier& b, int n_threads) {
+                 run(n_threads, nullptr, [&](const Execution& how) { core().barrier_scale(b.state, how); });
+             })
+        .def(
+            "coefficient",
+            [](const Barrier& b, Out out, int n_threads) {
+                at(out, b.state.n, "out");
+                run(n_threads, nullptr,
+                    [&](const Execution& how) { core().barrier_coefficient(b.state, out.data(), how); });
+            },
+            "out"_a.noconvert(), "n_threads"_a)
+        .def(
+            "direction",
+            [](const Barrier& b, const Rows& rows, In dw, double db, int n_threads, PyWatch* watch) {
+                expect(rows.view.n_rows == b.state.n, "rows and state differ in length");
+                at(dw, rows.view.n_cols, "dw");
+                return run(n_threads, watch, [&](const Execution& how) {
+                    return core().barrier_direction(rows.view, b.state, dw.data(), db, how);
+                });
+            },
+            "rows"_a, "dw"_a.noconvert(), "db"_a, "n_threads"_a, "watch"_a.none() = nb::none())
+        .def("complementarity",
+             [](const Barrier& b, double step, int n_threads) {
+                 return run(n_threads, nullptr, [&](const Execution& how) {
+                     return core().barrier_complementarity(b.state, step, how);
+                 });
+             })
+        .def("second_order",
+             [](const Barrier& b, double mu, int n_threads) {
+                 run(n_threads, nullptr,
+                     [&](const Execution& how) { core().barrier_second_order(b.state, mu, how); });
+             })
+        .def("recentre",
+             [](const Barrier& b, double step, double mu, int n_threads) {
+                 run(n_threads, nullptr,
+                     [&](const Execution& how) { core().barrier_recentre(b.state, step, mu, how); });
+             })
+        .def("move", [](const Barrier& b, double step, int n_threads) {
+            run(n_threads, nullptr, [&](const Execution& how) { core().barrier_move(b.state, step, how); });
+        });
+    nb::class_<Descent>(m, "Descent")
+        .def(nb::init<In, In, In, In, In, Out, Out, Array<std::int32_t, 1>, double, double, double,
+                      std::uint64_t>(),
+             "y"_a.noconvert(), "upper"_a.noconvert(), "diagonal"_a.noconvert(), "target"_a.noconvert(),
+             "sq_norm"_a.noconvert(), "alpha"_a.noconvert(), "w"_a.noconvert(), "order"_a.noconvert(),
+             "bias_center"_a, "bias_gain"_a, "signed_sum"_a, "seed"_a)
+        .def("epoch", &Descent::epoch, "rows"_a, "watch"_a.none() = nb::none())
+        .def("unshrink", &Descent::unshrink)
+        .def_prop_ro("n_active", [](const Descent& q) { return q.state.n_active; })
+        .def_prop_rw(
+            "bias_center", [](const Descent& q) { return q.state.bias_center; },
+            [](Descent& q, double b) { q.state.bias_center = b; })
+        .def_prop_ro("bias", [](const Descent& q) {
+            return q.state.bias_center + q.state.bias_gain * q.state.signed_sum;
+        });
+}
+
+}  // namespace
+}  // namespace maxmargin
