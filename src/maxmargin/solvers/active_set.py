@@ -90,6 +90,8 @@ class ActiveSetPolish:
             self.watch.report(self.steps, self.best.gap)
             if found.gap > 0.3 * before:
                 stalled, widen = stalled + 1, 3.0 * widen
+            else:
+                stalled, widen = 0, 1.0
             if not (self.boxed and finished):
                 break
             penalty = 1000.0
@@ -144,26 +146,27 @@ class ActiveSetPolish:
         """Rounds of the method of multipliers on the working set until active rows have |1 − y f| ≤ ask."""
         if not self.boxed:
             return self._minimise(work, np.zeros_like(work.alpha))
-        before = math.inf
+        before, largest = math.inf, float(work.upper.max())
         while True:
-            anchor = work.alpha
-            solved = self._minimise(work, anchor)
+            anchor, w, b, scores = work.alpha, work.w.copy(), work.b, work.scores.copy()
+            if not self._minimise(work, anchor):
+                if before < math.inf:  # sigma is too large for rounding: the last round's answer stands
+                    work.alpha, work.w, work.b, work.scores = anchor, w, b, scores
+                return before < math.inf
             moved = float(np.abs(work.alpha - anchor).max()) if len(anchor) else 0.0
-            if not solved:
-                return False
             violation = moved / float(work.sigma[0])  # the largest |1 − y f| among active rows
             if violation <= ask or (violation > 0.5 * before and violation < 1e-6):
                 return True
             before = violation
             work.sigma = work.sigma * 10.0
-            if work.sigma[0] > 1e12 * float(work.upper.max()):
+            if work.sigma[0] > 1e12 * largest:
                 return True
 
     def _minimise(self, work: _WorkingSet, anchor: Vector) -> bool:
         """Newton's method on psi; leaves pi in work.alpha and returns whether it belongs to a minimiser."""
         bias, y, d = self.problem.bias, work.y, len(work.w)
         # A proximal term keeps the bias determined while F is empty; the outer rounds of the hinge remove it again.
-        ridge = 1e-6 * float(work.sigma.mean()) if bias.free and self.boxed else 0.0
+        ridge = 1e-10 * float(work.sigma.mean()) if bias.free and self.boxed else 0.0
         centre, d_scores = work.b, np.empty_like(y)
         gradient = np.empty(d + (bias.value != 0.0))
         before, step = np.zeros(0, dtype=bool), 0.0

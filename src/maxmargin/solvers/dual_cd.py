@@ -156,9 +156,9 @@ class _Run:
                 return Status.ITERATION_LIMIT
 
     def _hand_over(self, other: Solver) -> Status:
-        """Let another solver finish; keep the better of the two answers."""
-        gap, alpha = (self.best.gap, self.best.alpha) if self.best is not None else (np.inf, None)
-        solution = other.solve(self.problem, start=alpha, watch=self.watch)
+        """Let another solver finish, from its own start; keep the better of the two answers."""
+        gap = self.best.gap if self.best is not None else np.inf
+        solution = other.solve(self.problem, watch=self.watch)
         self.reason += f"; after a gap of {gap:.0e} {other.name} took over"
         self.n_iter += solution.n_iter
         self.history.records.extend(solution.history.records)

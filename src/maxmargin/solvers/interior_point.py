@@ -237,9 +237,13 @@ class _Run:
         try:
             if self.best is None or self.best.gap > self.solver.tol:
                 iterate = _Iterate(problem, self._rows(), self.n_threads)
-                if self.best is not None and self.best.gap < 0.5 and iterate.rows is problem.rows:
+                warm = self.best is not None and self.best.gap < 0.5 and iterate.rows is problem.rows
+                if warm and self.best is not None:
                     iterate.centre_at(self.best, self.best.w)
                 status = self._loop(iterate)
+                if warm and status is Status.NUMERICAL_LIMIT:  # too near the boundary to recover: start afresh
+                    iterate = _Iterate(problem, iterate.rows, self.n_threads)
+                    status = self._loop(iterate)
             if status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
                 iterate = None  # its memory is free now
                 self._polish(200)
