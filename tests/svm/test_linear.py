@@ -154,29 +154,43 @@ def test_random_state_changes_the_order_but_not_the_answer():
     np.testing.assert_allclose(a.coef_, b.coef_, rtol=1e-7)
 
 
+class Interrupter:
+    """A callback that presses Ctrl-C in the middle of the first fit it sees."""
+
+    def __init__(self):
+        self.pressed = False
+
+    def setup(self, estimator, context): ...
+
+    def teardown(self, estimator, context): ...
+
+    def on_fit_task_begin(self, estimator, context): ...
+
+    def on_fit_task_end(self, estimator, context):
+        if not self.pressed:
+            self.pressed = True
+            os.kill(os.getpid(), signal.SIGINT)
+
+
 @pytest.mark.parametrize("solver", ["interior_point", "dual_cd"])
 def test_ctrl_c_keeps_a_usable_model(solver):
-    X, y = tall(60000, 60, seed=2)
-    machine = LinearSVC(loss="hinge", C=1e4, solver=solver, tol=1e-14, n_threads=1, warm_start=True)
-    timer = threading.Timer(0.4, os.kill, (os.getpid(), signal.SIGINT))
-    timer.start()
+    X, y = tall(20000, 30, seed=2)
+    machine = LinearSVC(loss="hinge", C=1e3, solver=solver, warm_start=True)
+    machine.set_callbacks(Interrupter())
     with pytest.raises(KeyboardInterrupt):
         machine.fit(X, y)
     assert machine.solution_.status is Status.INTERRUPTED
-    assert np.isfinite(machine.solution_.gap)
+    assert machine.solution_.gap > 1e-6
     assert machine.predict(X[:5]).shape == (5,)
     assert machine.certificate_.verify(X, y)
-    first = machine.solution_.gap
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        machine.set_params(max_seconds=2.0, tol=1e-6).fit(X, y)
-    assert machine.solution_.gap <= first
+    machine.fit(X, y)
+    assert machine.solution_.status is Status.CONVERGED
 
 
 @pytest.mark.parametrize("solver", ["interior_point", "dual_cd"])
 def test_time_limit_warns_and_warm_start_continues(solver):
     X, y = tall(40000, 40, seed=2)
-    machine = LinearSVC(loss="hinge", C=100.0, solver=solver, max_seconds=0.05, warm_start=True)
+    machine = LinearSVC(loss="hinge", C=100.0, solver=solver, max_seconds=0.02, warm_start=True)
     with pytest.warns(ConvergenceWarning, match=r"time limit .* Raise max_seconds"):
         machine.fit(X, y)
     assert machine.solution_.status is Status.TIME_LIMIT
