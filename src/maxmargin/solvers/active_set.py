@@ -73,7 +73,7 @@ class ActiveSetPolish:
         ``self.best`` holds the best point so far, also when an interrupt or a deadline cuts the work short.
         """
         self.best, stalled, widen = point, 0, 1.0
-        while self.steps < self.max_steps and self.best.gap > 1e-14 and stalled < 2:
+        while self.steps < self.max_steps and self.best.gap > 1e-13 and stalled < 2:
             if self.watch.past_deadline or self.watch.stop_requested:
                 break
             before = self.best.gap
