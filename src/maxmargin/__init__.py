@@ -1,7 +1,6 @@
 """Linear learning machines whose every fit comes with a proof."""
 
-from importlib.metadata import version as _version
-
+import maxmargin._core as _core
 from maxmargin.certificates import OptimalityCertificate, Verdict
 from maxmargin.positions import InputError
 from maxmargin.problem import Problem
@@ -9,7 +8,7 @@ from maxmargin.runtime import core_info, show_versions
 from maxmargin.solution import History, Solution, Status
 from maxmargin.svm import ConvergenceWarning, LinearSVC
 
-__version__ = _version("maxmargin")
+__version__: str = _core.info()["version"]
 
 __all__ = [
     "ConvergenceWarning",
