@@ -1,20 +1,44 @@
 """Linear learning machines whose every fit comes with a proof."""
 
-import maxmargin._core as _core
-from maxmargin.certificates import OptimalityCertificate, Verdict
-from maxmargin.positions import InputError
-from maxmargin.problem import Problem
-from maxmargin.runtime import core_info, show_versions
-from maxmargin.solution import History, Solution, Status
-from maxmargin.svm import ConvergenceWarning, LinearSVC
+from __future__ import annotations
 
-__version__: str = _core.info()["version"]
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from maxmargin.certificates import OptimalityCertificate, Verdict
+    from maxmargin.data import DataError, read_table, write_table
+    from maxmargin.models import Model, ModelFileError, load, save
+    from maxmargin.positions import InputError
+    from maxmargin.problem import Problem
+    from maxmargin.runtime import core_info, show_versions
+    from maxmargin.solution import History, Solution, Status
+    from maxmargin.svm import ConvergenceWarning, LinearSVC
+
+    __version__: str
+
+# Where each public name lives. A room is opened when one of its names is first used, so that `import maxmargin` and
+# `maxmargin --help` are quick.
+_ROOMS = {
+    "maxmargin.certificates": ("OptimalityCertificate", "Verdict"),
+    "maxmargin.data": ("DataError", "read_table", "write_table"),
+    "maxmargin.models": ("Model", "ModelFileError", "load", "save"),
+    "maxmargin.positions": ("InputError",),
+    "maxmargin.problem": ("Problem",),
+    "maxmargin.runtime": ("core_info", "show_versions"),
+    "maxmargin.solution": ("History", "Solution", "Status"),
+    "maxmargin.svm": ("ConvergenceWarning", "LinearSVC"),
+}
+_ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
     "ConvergenceWarning",
+    "DataError",
     "History",
     "InputError",
     "LinearSVC",
+    "Model",
+    "ModelFileError",
     "OptimalityCertificate",
     "Problem",
     "Solution",
@@ -22,5 +46,24 @@ __all__ = [
     "Verdict",
     "__version__",
     "core_info",
+    "load",
+    "read_table",
+    "save",
     "show_versions",
+    "write_table",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _ROOM_OF:
+        value = getattr(import_module(_ROOM_OF[name]), name)
+    elif name == "__version__":
+        value = import_module("maxmargin._core").info()["version"]
+    else:
+        raise AttributeError(f"module 'maxmargin' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(__all__) | set(globals()))

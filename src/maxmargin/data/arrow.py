@@ -1,0 +1,140 @@
+"""Parquet, Feather and Arrow files, and Arrow tables as ours."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxmargin.data.errors import DataError, need
+from maxmargin.data.table import Table, find_target, plain_labels, unique_names
+
+
+def import_arrow(purpose: str) -> Any:
+    """PyArrow, or an error that says how to install it."""
+    try:
+        import pyarrow
+    except ImportError:
+        raise need("PyArrow", purpose, "files") from None
+    return pyarrow
+
+
+def read_parquet(path: str | os.PathLike[str], *, target: str | int | None = None, drop: Sequence[str] = ()) -> Table:
+    """Read a Parquet file.
+
+    Examples
+    --------
+    >>> import tempfile, pyarrow, pyarrow.parquet
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     pyarrow.parquet.write_table(pyarrow.table({"x": [1.0, 2.0], "y": ["a", "b"]}), f"{folder}/t.parquet")
+    ...     read_parquet(f"{folder}/t.parquet").y
+    array(['a', 'b'], dtype='<U1')
+    """
+    pa = import_arrow("reading Parquet")
+    import pyarrow.parquet as parquet
+
+    try:
+        with open(path, "rb") as file:
+            arrow = parquet.read_table(file)
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, "Parquet", error) from None
+    return table_from_arrow(arrow, str(path), target=target, drop=drop)
+
+
+def read_arrow(path: str | os.PathLike[str], *, target: str | int | None = None, drop: Sequence[str] = ()) -> Table:
+    """Read an Arrow file (IPC file or stream, Feather)."""
+    pa = import_arrow("reading Arrow files")
+    try:
+        with pa.OSFile(os.fspath(path), "rb") as file:
+            head = file.read(6)
+            file.seek(0)
+            opened = pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)
+            arrow = opened.read_all()
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, "Arrow", error) from None
+    return table_from_arrow(arrow, str(path), target=target, drop=drop)
+
+
+def _unreadable(path: str | os.PathLike[str], kind: str, error: Exception) -> Exception:
+    if isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError):
+        return error
+    return DataError(str(path), "file", f"this is no readable {kind} file: {str(error).strip()[:200]}")
+
+
+def table_from_arrow(arrow: Any, source: str, *, target: str | int | None = None, drop: Sequence[str] = ()) -> Table:
+    """Split an Arrow table into feature columns and labels."""
+    names = unique_names(source, arrow.column_names)
+    arrow = arrow.rename_columns(list(names))
+    if arrow.num_rows == 0:
+        raise DataError(source, "file", "there are no rows")
+    position = find_target(source, names, target)
+    labels = None if position is None else labels_from(arrow.column(position), source, names[position])
+    dropped = {names[_existing(source, names, name)] for name in drop}
+    kept = [n for i, n in enumerate(names) if i != position and n not in dropped]
+    if not kept:
+        raise DataError(source, "header", "no feature column is left beside the labels and the dropped columns")
+    label_name = None if position is None else names[position]
+    return Table(source, arrow.select(kept), tuple(kept), labels, label_name)
+
+
+def _existing(source: str, names: Sequence[str], name: str) -> int:
+    position = find_target(source, names, name)
+    assert position is not None  # a name was given
+    return position
+
+
+def labels_from(column: Any, source: str, name: str) -> NDArray[Any]:
+    """A label column as NumPy array: whole numbers, numbers, truth values or text without surrounding blanks."""
+    pa = import_arrow("reading labels")
+    from pyarrow import compute
+
+    if column.null_count:
+        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+        raise DataError(
+            source,
+            f"column {name!r}, row {row}",
+            f"the label is missing ({column.null_count} in all, rows counted from 0 below the header); every row needs one",
+        )
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    kind = column.type
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        return np.asarray(compute.utf8_trim_whitespace(column.cast(pa.large_string())).to_pylist())
+    if pa.types.is_decimal(kind):
+        column = column.cast(pa.float64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
+        raise DataError(
+            source, f"column {name!r}", f"labels must be text, numbers or truth values; this column holds {kind}"
+        )
+    return plain_labels(np.asarray(column.to_numpy()))
+
+
+def _arrow_from(table: Table) -> Any:
+    pa = import_arrow("writing Parquet and Arrow")
+    X = table.columns.toarray() if sp.issparse(table.columns) else table.columns
+    names = list(table.names or (f"x{i}" for i in range(table.n_columns)))
+    columns = [pa.array(np.ascontiguousarray(X[:, j])) for j in range(X.shape[1])]
+    if table.y is not None:
+        names.append(table.target or "label")
+        columns.append(pa.array(table.y.tolist()))
+    return pa.table(columns, names=names)
+
+
+def write_parquet(table: Table, file: IO[bytes]) -> None:
+    """Write feature columns and labels as Parquet."""
+    import_arrow("writing Parquet")
+    import pyarrow.parquet as parquet
+
+    parquet.write_table(_arrow_from(table), file)
+
+
+def write_arrow(table: Table, file: IO[bytes]) -> None:
+    """Write feature columns and labels as an Arrow file."""
+    pa = import_arrow("writing Arrow files")
+    arrow = _arrow_from(table)
+    with pa.ipc.new_file(file, arrow.schema) as writer:
+        writer.write_table(arrow)

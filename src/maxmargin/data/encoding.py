@@ -1,0 +1,293 @@
+"""From columns as read to a matrix: which columns are numbers, which are text, and what fills a gap.
+
+What was learned from the training rows is kept, so that later rows are encoded alike.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxmargin.data.arrow import import_arrow
+from maxmargin.data.errors import DataError
+from maxmargin.data.table import Table, shortened
+
+MISSING = ("error", "mean", "drop")
+TEXT = ("error", "onehot", "drop")
+MOST_LEVELS = 1000
+SPARSE_BELOW = 0.1  # one-hot tables whose share of non-zeros is smaller become CSR
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of the file: numbers (``levels`` is None) or text with its known levels."""
+
+    name: str
+    levels: tuple[str, ...] | None = None
+    fill: float | None = None
+
+    @property
+    def width(self) -> int:
+        return 1 if self.levels is None else len(self.levels)
+
+
+@dataclass(frozen=True)
+class Encoding:
+    """How the columns of a table become a matrix.
+
+    Examples
+    --------
+    >>> from maxmargin.data.csv import parse_csv
+    >>> table = parse_csv(b"age,town,class\\n30,Oslo,a\\n,Rome,b\\n50,Oslo,b\\n", "t.csv")
+    >>> Encoding.learn(table)
+    Traceback (most recent call last):
+    ...
+    maxmargin.data.errors.DataError: t.csv, column 'age', row 1: 1 value is missing. ...
+    >>> encoding = Encoding.learn(table, missing="mean", text="onehot")
+    >>> encoding.feature_names
+    ('age', 'town=Oslo', 'town=Rome')
+    >>> encoding.apply(table)
+    array([[30.,  1.,  0.], [40.,  0.,  1.], [50.,  1.,  0.]])
+    """
+
+    columns: tuple[Column, ...]
+
+    @property
+    def feature_names(self) -> tuple[str, ...]:
+        return tuple(
+            name
+            for column in self.columns
+            for name in (
+                [column.name] if column.levels is None else [f"{column.name}={level}" for level in column.levels]
+            )
+        )
+
+    @classmethod
+    def learn(cls, table: Table, *, missing: str = "error", text: str = "error") -> Encoding:
+        """Decide for each column of a table that is not a matrix yet.
+
+        Parameters
+        ----------
+        table : the training rows.
+        missing : "error", or "mean": the column's mean fills a gap (a gap in a text column sets no level).
+            Rows are dropped by :func:`complete_rows`, before.
+        text : "error", "onehot": one column of 0 and 1 for each text, or "drop": leave text columns out.
+        """
+        problems, columns = [], []
+        for name in table.names or ():
+            values = table.columns.column(name)
+            if is_text(values):
+                if text == "onehot":
+                    columns.append(_learn_levels(values, table.source, name))
+                elif text == "error":
+                    problems.append((name, values))
+            else:
+                _refuse_odd_types(values, table.source, name)
+                columns.append(_learn_numbers(values, table.source, name, missing))
+        if problems:
+            raise _text_error(table.source, problems)
+        if not columns:
+            raise DataError(table.source, "header", "no column of numbers is left")
+        return cls(tuple(columns))
+
+    def apply(self, table: Table) -> Any:
+        """The matrix of a table's rows; columns are found by name, in any order."""
+        present = set(table.names or ())
+        absent = [column.name for column in self.columns if column.name not in present]
+        if absent:
+            raise DataError(
+                table.source,
+                "header",
+                f"the column{'s' * (len(absent) > 1)} {shortened(absent)} of the training data "
+                f"{'are' if len(absent) > 1 else 'is'} missing; there are {shortened(table.names or ())}",
+            )
+        wanted = table.columns.select([column.name for column in self.columns])
+        self._check(wanted, table.source)
+        width = sum(column.width for column in self.columns)
+        if len(self.columns) < SPARSE_BELOW * width:
+            return sp.csr_array(sp.vstack([sp.csr_array(part) for part in self._blocks(wanted)]))
+        single = all(column.type == "float" for column in wanted.columns)
+        X = np.empty((wanted.num_rows, width), dtype=np.float32 if single else np.float64)
+        begin = 0
+        for part in self._blocks(wanted):
+            X[begin : begin + len(part)] = part
+            begin += len(part)
+        _check_finite(X, table.source, self.feature_names)
+        return X
+
+    def _blocks(self, wanted: Any) -> Any:
+        for batch in wanted.to_batches(max_chunksize=8192):
+            parts = [_encode(column, batch.column(j)) for j, column in enumerate(self.columns)]
+            yield np.stack(parts, axis=1) if all(p.ndim == 1 for p in parts) else np.column_stack(parts)
+
+    def _check(self, wanted: Any, source: str) -> None:
+        for column in self.columns:
+            values = wanted.column(column.name)
+            if column.levels is None:
+                if is_text(values):
+                    raise _text_error(source, [(column.name, values)])
+                _refuse_odd_types(values, source, column.name)
+                if column.fill is None:
+                    _refuse_gaps(values, source, column.name)
+
+
+def is_text(values: Any) -> bool:
+    pa = import_arrow("reading columns")
+    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
+
+
+def complete_rows(table: Table) -> NDArray[np.int64]:
+    """Positions of the rows in which no feature is missing."""
+    missing = np.zeros(table.n_rows, dtype=bool)
+    for name in table.names or ():
+        missing |= gaps(table.columns.column(name))
+    rows = np.flatnonzero(~missing)
+    if len(rows) == 0:
+        raise DataError(table.source, "file", "every row has a missing value; fill them (--missing mean) or drop columns")
+    return rows
+
+
+def gaps(values: Any) -> NDArray[np.bool_]:
+    """Where a column has no value; NaN counts as none."""
+    pa = import_arrow("reading columns")
+    if not values.null_count and not pa.types.is_floating(values.type):
+        return np.zeros(len(values), dtype=bool)
+    return np.asarray(values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy())
+
+
+def _learn_numbers(values: Any, source: str, name: str, missing: str) -> Column:
+    if missing != "mean":
+        _refuse_gaps(values, source, name)
+        return Column(name)
+    where = gaps(values)
+    if where.all():
+        raise DataError(source, f"column {name!r}", f"no row has a value; leave it out with --drop {name!r}")
+    numbers = _as_float(values)[~where]
+    fill = float(np.mean(numbers)) if np.isfinite(numbers).all() else 0.0  # infinities are refused by name later
+    return Column(name, None, fill)
+
+
+def _learn_levels(values: Any, source: str, name: str) -> Column:
+    from pyarrow import compute
+
+    found = compute.unique(_trimmed(values)).to_pylist()
+    levels = tuple(sorted(level for level in found if level is not None))
+    if len(levels) > MOST_LEVELS:
+        raise DataError(
+            source,
+            f"column {name!r}",
+            f"there are {len(levels)} different texts, too many for one column each (at most {MOST_LEVELS}); leave it "
+            f"out with --drop {name!r}",
+        )
+    return Column(name, levels)
+
+
+def _trimmed(values: Any) -> Any:
+    from pyarrow import compute
+
+    pa = import_arrow("reading columns")
+    return compute.utf8_trim_whitespace(values.cast(pa.large_string()))
+
+
+def _encode(column: Column, values: Any) -> NDArray[Any]:
+    if column.levels is None:
+        numbers = _as_float(values)
+        if column.fill is not None:
+            numbers = np.where(np.isnan(numbers), column.fill, numbers)
+        return numbers
+    from pyarrow import compute
+
+    pa = import_arrow("reading columns")
+    text = _trimmed(values) if is_text(values) else compute.cast(values, pa.large_string())
+    levels = pa.array(column.levels, pa.large_string())
+    position = compute.fill_null(compute.index_in(text, levels), -1).to_numpy(zero_copy_only=False)
+    out = np.zeros((len(position), len(column.levels)))
+    known = np.flatnonzero(position >= 0)
+    out[known, position[known]] = 1.0
+    return out
+
+
+def _as_float(values: Any) -> NDArray[Any]:
+    """Numbers as float32 or float64, gaps as NaN."""
+    pa = import_arrow("reading columns")
+    if not pa.types.is_floating(values.type):
+        values = values.cast(pa.float64(), safe=False)
+    elif pa.types.is_float16(values.type):
+        values = values.cast(pa.float32())
+    array = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
+    return np.asarray(array)
+
+
+def _refuse_odd_types(values: Any, source: str, name: str) -> None:
+    pa = import_arrow("reading columns")
+    kind = values.type
+    good = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    if not (good or pa.types.is_decimal(kind) or pa.types.is_null(kind)):
+        raise DataError(
+            source, f"column {name!r}", f"it holds {kind}; leave it out with --drop {name!r}, or turn it into numbers"
+        )
+
+
+def _refuse_gaps(values: Any, source: str, name: str) -> None:
+    where = gaps(values)
+    if where.any():
+        count = int(where.sum())
+        raise DataError(
+            source,
+            f"column {name!r}, row {int(np.argmax(where))}",
+            f"{count} value{'s are' if count > 1 else ' is'} missing. Fill gaps with the column's mean (--missing mean), "
+            f"leave such rows out (--missing drop), or leave the column out (--drop {name!r})",
+        )
+
+
+def _text_error(source: str, problems: list[tuple[str, Any]]) -> DataError:
+    """Names the text columns; a column of numbers with a few strange cells is shown with the first of them."""
+    name, values = problems[0]
+    row, cell, kinds, share = strange_cells(values)
+    others = f" (and {len(problems) - 1} more: {shortened([n for n, _ in problems[1:]])})" if len(problems) > 1 else ""
+    if share < 0.5 and len(kinds) == 1:
+        hint = f"If {cell!r} means a missing value, say so with --na {cell!r}"
+    elif share < 0.5:
+        hint = "Correct these cells, or say what means a missing value with --na"
+    else:
+        hint = "Give each text a column of its own (--text onehot), leave text columns out (--text drop)"
+    return DataError(
+        source,
+        f"column {name!r}, row {row}",
+        f"expected numbers, found the text {cell!r}{others}. {hint}, or leave the column out (--drop {name!r})",
+    )
+
+
+def strange_cells(values: Any) -> tuple[int, str, set[str], float]:
+    """First row and text that is no number, all such texts, and their share of the rows."""
+    first: tuple[int, str] | None = None
+    kinds: set[str] = set()
+    count = 0
+    for row, cell in enumerate(values.to_pylist()):
+        if cell is None:
+            continue
+        try:
+            float(cell)
+        except ValueError:
+            count += 1
+            kinds.add(cell.strip())
+            first = first or (row, cell.strip()[:60])
+    row, cell = first or (0, "")
+    return row, cell, kinds, count / max(1, len(values))
+
+
+def _check_finite(X: NDArray[Any], source: str, names: tuple[str, ...]) -> None:
+    for begin in range(0, len(X), 65536):
+        bad = np.argwhere(~np.isfinite(X[begin : begin + 65536]))
+        if len(bad):
+            i, j = int(bad[0][0]), int(bad[0][1])
+            raise DataError(
+                source,
+                f"column {names[j]!r}, row {begin + i}",
+                f"the value is {X[begin + i, j]}; expected a finite number",
+            )

@@ -1,0 +1,129 @@
+"""Opening files, compressed or not, and writing them so that nobody ever sees half of one."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import os
+import stat
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, cast
+
+from maxmargin.data.errors import DataError
+
+COMPRESSED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+# What decompressors raise on damaged input.
+DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
+
+
+def suffix_of(path: str | os.PathLike[str]) -> str:
+    """The file's suffix in lower case, without that of a compression.
+
+    Examples
+    --------
+    >>> suffix_of("a9a.SVM.bz2")
+    '.svm'
+    """
+    name = Path(path)
+    if name.suffix.lower() in COMPRESSED:
+        name = name.with_suffix("")
+    return name.suffix.lower()
+
+
+@contextmanager
+def open_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """The file's content, decompressed if its name ends in .gz, .bz2 or .xz."""
+    opener = COMPRESSED.get(Path(path).suffix.lower())
+    if opener is None:
+        with open(path, "rb", buffering=0) as plain:
+            yield cast(IO[bytes], plain)
+        return
+    with open(path, "rb"):  # a file that is missing or may not be read is no damaged archive
+        pass
+    try:
+        with opener(path, "rb") as unpacked:
+            yield cast(IO[bytes], unpacked)
+    except DAMAGE as error:
+        raise DataError(str(path), "file", f"the compressed file is damaged: {error}") from error
+
+
+@contextmanager
+def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Write a file that appears whole or not at all; an older file of that name stays until then.
+
+    Where the file system can, the new content has no name until it is complete, so that not even a killed process
+    leaves anything behind. Devices and pipes are written to directly.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with atomic_write(f"{folder}/note.txt") as file:
+    ...         _ = file.write(b"whole")
+    ...     pathlib.Path(folder, "note.txt").read_bytes()
+    b'whole'
+    """
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
+        with open(target, "wb") as device:
+            yield device
+        return
+    folder = os.path.dirname(target)
+    hidden = os.path.join(folder, f".{os.path.basename(target)[:200]}.{os.getpid()}.part")
+    descriptor, named = _new_file(folder, hidden)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            yield file
+            file.flush()
+            os.fsync(file.fileno())
+            os.fchmod(file.fileno(), _mode(target))
+            if not named:
+                _name(file.fileno(), folder, hidden)
+                named = True
+            os.replace(hidden, target)
+            named = False
+    finally:
+        if named:
+            with suppress(OSError):
+                os.unlink(hidden)
+    _sync_folder(folder)
+
+
+def _new_file(folder: str, hidden: str) -> tuple[int, bool]:
+    """An open file without a name, or, where that is impossible, with the hidden name."""
+    if hasattr(os, "O_TMPFILE") and os.path.exists("/proc/self/fd"):
+        with suppress(OSError):
+            return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), False
+    flags = os.O_CREAT | os.O_TRUNC | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
+    return os.open(hidden, flags, 0o600), True
+
+
+def _name(descriptor: int, folder: str, hidden: str) -> None:
+    """Give a nameless file its name. Naming a folder makes Python call linkat, which follows the link in /proc."""
+    where = os.open(folder, os.O_RDONLY)
+    try:
+        os.link(f"/proc/self/fd/{descriptor}", hidden, src_dir_fd=where, follow_symlinks=True)
+    finally:
+        os.close(where)
+
+
+def _mode(target: str) -> int:
+    if os.path.exists(target):
+        return stat.S_IMODE(os.stat(target).st_mode)
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _sync_folder(folder: str) -> None:
+    """The new name itself must survive a power cut, too."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,134 @@
+"""One door for all formats: the file's name decides, or the caller does."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from maxmargin.data.arrow import read_arrow, read_parquet, write_arrow, write_parquet
+from maxmargin.data.csv import CsvOptions, read_csv, write_csv
+from maxmargin.data.errors import DataError
+from maxmargin.data.files import atomic_write, suffix_of
+from maxmargin.data.npz import read_npz, write_npz
+from maxmargin.data.svmlight import looks_like_svmlight, read_svmlight, write_svmlight
+from maxmargin.data.table import Table
+
+SUFFIXES = {
+    ".svm": "svmlight",
+    ".svmlight": "svmlight",
+    ".libsvm": "svmlight",
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".npz": "npz",
+}
+FORMATS = tuple(dict.fromkeys(SUFFIXES.values()))
+WRITERS: dict[str, Callable[[Table, IO[bytes]], None]] = {
+    "svmlight": write_svmlight,
+    "csv": write_csv,
+    "parquet": write_parquet,
+    "arrow": write_arrow,
+    "npz": write_npz,
+}
+MOST_CELLS = 10**9  # of a sparse matrix written as a full table
+
+
+def format_of(path: str | os.PathLike[str], *, reading: bool = False) -> str:
+    """The format a file name stands for; when reading, an unknown suffix is decided by a look at the first line.
+
+    Examples
+    --------
+    >>> format_of("a9a.svm.bz2"), format_of("table.PARQUET")
+    ('svmlight', 'parquet')
+    """
+    suffix = suffix_of(path)
+    if suffix in SUFFIXES:
+        return SUFFIXES[suffix]
+    if reading:
+        if not Path(path).exists():
+            raise FileNotFoundError(f"there is no file {str(path)!r}")
+        if looks_like_svmlight(path):
+            return "svmlight"
+    raise DataError(
+        str(path),
+        "file",
+        f"the name's ending {suffix!r} stands for no known format; use one of {', '.join(SUFFIXES)}, or name the "
+        f"format ({', '.join(FORMATS)})",
+    )
+
+
+def read_table(
+    path: str | os.PathLike[str],
+    *,
+    target: str | int | None = None,
+    drop: Sequence[str] = (),
+    format: str | None = None,
+    csv: CsvOptions | None = None,
+) -> Table:
+    """Read a data file of any known format.
+
+    Parameters
+    ----------
+    path : file name.
+    target : the labels' column, by name or index (CSV, Parquet, Arrow). None: a column called label, target,
+        class or y. In svmlight and npz files the labels have their own place.
+    drop : columns to leave out.
+    format : one of svmlight, csv, parquet, arrow, npz; None goes by the file's name.
+    csv : layout of CSV text.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "t.csv").write_text("a,b,label\\n1,2,no\\n3,4,yes\\n")
+    ...     table = read_table(f"{folder}/t.csv")
+    >>> table.n_rows, table.names, table.target
+    (2, ('a', 'b'), 'label')
+    """
+    kind = format or format_of(path, reading=True)
+    if kind not in FORMATS:
+        raise DataError(str(path), "file", f"the format must be one of {', '.join(FORMATS)}, got {kind!r}")
+    if kind in ("svmlight", "npz"):
+        if target is not None or drop:
+            option = "--drop" if drop else "--target"
+            raise DataError(str(path), "file", f"{option} needs named columns, which {kind} files do not have")
+        return read_svmlight(path) if kind == "svmlight" else read_npz(path)
+    if kind == "csv":
+        if csv is None and suffix_of(path) == ".tsv":
+            csv = CsvOptions(delimiter="\t")
+        return read_csv(path, target=target, drop=drop, options=csv)
+    reader = read_parquet if kind == "parquet" else read_arrow
+    return reader(path, target=target, drop=drop)
+
+
+def write_table(table: Table, path: str | os.PathLike[str], *, format: str | None = None) -> None:
+    """Write a table of numbers in any known format; the file appears whole or not at all."""
+    kind = format or format_of(path)
+    if kind not in FORMATS:
+        raise DataError(str(path), "file", f"the format must be one of {', '.join(FORMATS)}, got {kind!r}")
+    if not table.is_matrix:
+        raise DataError(table.source, "columns", "encode text and gaps as numbers first (Encoding.learn, .apply)")
+    full = kind in ("csv", "parquet", "arrow")
+    if full and sp.issparse(table.columns) and table.n_rows * table.n_columns > MOST_CELLS:
+        raise DataError(
+            table.source,
+            "columns",
+            f"as {kind}, {table.n_rows} × {table.n_columns} cells would be written, nearly all of them 0; "
+            "use svmlight or npz",
+        )
+    with atomic_write(path) as file:
+        WRITERS[kind](table, file)
+
+
+def table_from_arrays(X: Any, y: Any = None, *, names: Sequence[str] | None = None, source: str = "arrays") -> Table:
+    """Arrays as a table, for the functions that take one."""
+    matrix = sp.csr_array(X) if sp.issparse(X) else np.ascontiguousarray(X, dtype=np.float64)
+    return Table(source, matrix, None if names is None else tuple(names), None if y is None else np.asarray(y))

@@ -1,0 +1,160 @@
+"""The svmlight/LIBSVM text format: ``label column:value column:value … # comment``, one row a line."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.data.errors import DataError
+from maxmargin.data.files import open_bytes
+from maxmargin.data.table import Table, plain_labels
+from maxmargin.runtime import effective_threads
+
+PIECE = 4 << 20  # bytes a thread is given at a time
+
+
+def read_svmlight(
+    path: str | os.PathLike[str],
+    *,
+    n_features: int | None = None,
+    zero_based: bool | None = None,
+    n_threads: int | None = None,
+) -> Table:
+    """Read a svmlight/LIBSVM file, compressed or not.
+
+    Parameters
+    ----------
+    path : file name; .gz, .bz2 and .xz are unpacked on the way.
+    n_features : number of columns; None takes the largest index in the file.
+    zero_based : whether column indices count from 0; None: they do if an index 0 occurs.
+    n_threads : None uses all that are allowed. The result does not depend on it.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = pathlib.Path(folder, "two.svm").write_text("+1 1:0.5 3:2  # comment\\n-1 2:1\\n")
+    ...     table = read_svmlight(f"{folder}/two.svm")
+    >>> table.columns.toarray(), table.y
+    (array([[0.5, 0. , 2. ], [0. , 1. , 0. ]]), array([ 1, -1]))
+    """
+    with open_bytes(path) as file:
+        return parse_svmlight(file, str(path), n_features=n_features, zero_based=zero_based, n_threads=n_threads)
+
+
+def parse_svmlight(
+    file: IO[bytes],
+    source: str,
+    *,
+    n_features: int | None = None,
+    zero_based: bool | None = None,
+    n_threads: int | None = None,
+) -> Table:
+    """Read svmlight text from an open file of bytes."""
+    parser = _core.SvmlightParser()
+    for _ in feed(parser, file, effective_threads(n_threads)):
+        if parser.error is not None:
+            line, column, problem = parser.error
+            raise DataError(source, f"line {line}, column {column}", problem)
+    if parser.n_rows == 0:
+        raise DataError(source, "file", "there are no rows: the file is empty or holds only comments")
+    smallest, largest = parser.smallest_column, parser.largest_column
+    if zero_based is False and smallest == 0:
+        raise DataError(source, "file", "column 0 occurs, but columns were said to count from 1")
+    first = 0 if (zero_based if zero_based is not None else smallest == 0) else 1
+    width = max(largest - first + 1, 1)
+    if n_features is not None:
+        if n_features < width and largest >= 0:
+            raise DataError(source, "file", f"column {largest} occurs, but there should be only {n_features} columns")
+        width = n_features
+    values, columns, row_ends, labels, _ = parser.take()
+    columns -= first
+    return Table(source, _matrix(values, columns, row_ends, width), None, plain_labels(labels))
+
+
+def _matrix(values: NDArray[Any], columns: NDArray[Any], row_ends: NDArray[Any], width: int) -> sp.csr_array:
+    small = len(values) <= np.iinfo(np.int32).max
+    indptr = np.zeros(len(row_ends) + 1, dtype=np.int32 if small else np.int64)
+    indptr[1:] = row_ends
+    matrix = sp.csr_array((values, columns if small else columns.astype(np.int64), indptr), shape=(len(row_ends), width))
+    matrix.has_sorted_indices = matrix.has_canonical_format = True  # the parser accepts nothing else
+    return matrix
+
+
+def feed(parser: _core.SvmlightParser, file: IO[bytes], n_threads: int) -> Iterator[None]:
+    """Feed the whole file; stops for the caller after each piece, and goes on behind an erroneous line."""
+    text = np.empty(PIECE * n_threads, dtype=np.uint8)
+    have = 0
+    last = False
+    while not last:
+        n_read = file.readinto(memoryview(text)[have:])  # type: ignore[attr-defined]
+        last = n_read == 0
+        have += n_read
+        done = 0
+        while True:
+            done += parser.feed(text[done:have], last, n_threads)
+            stopped = parser.error is not None
+            yield
+            if not stopped:
+                break
+        text[: have - done] = text[done:have]
+        have -= done
+        if have == len(text):  # one line fills it all
+            text = np.concatenate([text, np.empty_like(text)])
+
+
+def write_svmlight(table: Table, file: IO[bytes], *, zero_based: bool = False) -> None:
+    """Write rows as svmlight text; every value reads back as the same float64."""
+    y = table.labels()
+    if y.dtype.kind not in "iufb":
+        raise DataError(
+            table.source,
+            "labels",
+            f"svmlight files hold numeric labels, but these are text such as {y[0]!r}; number them with "
+            "--number-labels (convert), or write CSV",
+        )
+    X = sp.csr_array(table.columns)
+    first = 0 if zero_based else 1
+    block = 4096
+    for begin in range(0, X.shape[0], block):
+        lines = []
+        for i in range(begin, min(begin + block, X.shape[0])):
+            span = slice(int(X.indptr[i]), int(X.indptr[i + 1]))
+            columns = (X.indices[span] + first).tolist()
+            values = X.data[span].astype(np.float64).tolist()
+            cells = [f"{j}:{number(v)}" for j, v in zip(columns, values, strict=True) if v != 0.0]
+            lines.append(" ".join([number(y[i].item()), *cells]))
+        file.write(("\n".join(lines) + "\n").encode())
+
+
+def number(value: float | int | bool) -> str:
+    """The shortest text that reads back as the same number.
+
+    Examples
+    --------
+    >>> number(2.0), number(0.1), number(True)
+    ('2', '0.1', '1')
+    """
+    if isinstance(value, int):
+        return str(int(value))
+    return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
+
+
+def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
+    """Whether the first lines have the shape of svmlight text; for files whose name does not tell."""
+    if not Path(path).is_file():
+        return False
+    with open_bytes(path) as file:
+        head = file.read(1 << 16)
+    for line in head.splitlines():
+        tokens = line.split(b"#", 1)[0].split()
+        if tokens:
+            return b":" not in tokens[0] and len(tokens) > 1 and all(b":" in t for t in tokens[1:2])
+    return False

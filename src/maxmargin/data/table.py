@@ -1,0 +1,131 @@
+"""What a file holds, before anything is decided about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxmargin.data.errors import DataError
+
+LIKELY_TARGETS = ("label", "target", "class", "y")
+
+
+@dataclass(frozen=True)
+class Table:
+    """Feature columns and, if there are any, labels.
+
+    Attributes
+    ----------
+    source : name of the file, for messages.
+    columns : a float matrix (dense or CSR), or a ``pyarrow.Table`` whose columns may hold text and gaps.
+    names : the columns' names; None if they are known by position only.
+    y : labels of any type, or None.
+    target : name of the labels' column, if it had one.
+    """
+
+    source: str
+    columns: Any
+    names: tuple[str, ...] | None = None
+    y: NDArray[Any] | None = None
+    target: str | None = None
+
+    @property
+    def is_matrix(self) -> bool:
+        """Whether the columns are numbers already."""
+        return isinstance(self.columns, np.ndarray) or sp.issparse(self.columns)
+
+    @property
+    def n_rows(self) -> int:
+        return int(self.columns.shape[0])
+
+    @property
+    def n_columns(self) -> int:
+        return int(self.columns.shape[1])
+
+    def take(self, rows: NDArray[np.int64]) -> Table:
+        """Some of the rows, in the order given."""
+        columns = self.columns[rows] if self.is_matrix else self.columns.take(rows)
+        return replace(self, columns=columns, y=None if self.y is None else self.y[rows])
+
+    def labels(self) -> NDArray[Any]:
+        """The labels; an error that says how to name them if there are none."""
+        if self.y is not None:
+            return self.y
+        if self.names is None:
+            raise DataError(self.source, "file", "there are no labels in this file")
+        raise DataError(
+            self.source,
+            "header",
+            "which column holds the labels? Name it with --target (in Python: target=...). "
+            f"The columns are {shortened(self.names)}",
+        )
+
+
+def find_target(source: str, names: Sequence[str], target: str | int | None) -> int | None:
+    """Position of the labels' column: by name, else by index (from 0, or from the end if negative).
+
+    Without a target, a single column called label, target, class or y is it.
+
+    Examples
+    --------
+    >>> find_target("a.csv", ["age", "sick"], "sick"), find_target("a.csv", ["age", "sick"], "-1")
+    (1, 1)
+    >>> find_target("a.csv", ["age", "Class"], None)
+    1
+    """
+    names = list(names)
+    if target is None:
+        likely = [i for i, name in enumerate(names) if name.strip().lower() in LIKELY_TARGETS]
+        return likely[0] if len(likely) == 1 else None
+    if isinstance(target, str) and target in names:
+        return names.index(target)
+    try:
+        index = int(target)
+    except ValueError:
+        raise DataError(
+            source, "header", f"there is no column {target!r}; the columns are {shortened(names)}"
+        ) from None
+    if not -len(names) <= index < len(names):
+        raise DataError(source, "header", f"there is no column {index}; there are {len(names)}, counted from 0")
+    return index % len(names)
+
+
+def unique_names(source: str, names: Sequence[str]) -> tuple[str, ...]:
+    """Names without surrounding blanks; an error if two are the same."""
+    clean = [name.strip() for name in names]
+    seen: dict[str, int] = {}
+    for position, name in enumerate(clean):
+        if name in seen:
+            raise DataError(
+                source,
+                "header",
+                f"columns {seen[name]} and {position} (counted from 0) are both called {name!r}; rename one of them",
+            )
+        seen[name] = position
+    return tuple(clean)
+
+
+def shortened(names: Sequence[Any], most: int = 8) -> str:
+    """The first few names, for messages.
+
+    Examples
+    --------
+    >>> shortened(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    shown = ", ".join(repr(name) for name in names[:most])
+    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+
+
+def plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
+    """Labels that are whole numbers as integers."""
+    if labels.dtype.kind == "f" and len(labels) and np.all(np.isfinite(labels)):
+        whole = labels.astype(np.int64) if np.abs(labels).max() < 2**53 else None
+        if whole is not None and np.array_equal(whole, labels):
+            return whole
+    return labels
