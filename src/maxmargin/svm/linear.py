@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin, with_callbacks
 from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
@@ -20,9 +20,10 @@ from maxmargin.certificates import OptimalityCertificate
 from maxmargin.positions import check_positions
 from maxmargin.problem import Problem, positive_number
 from maxmargin.runtime import Watch, effective_threads
-from maxmargin.solution import Solution, Status
+from maxmargin.solution import Solution, Status, Vector
 from maxmargin.solvers import SOLVERS, Solver, automatic
 from maxmargin.svm.progress import FitProgress
+from maxmargin.svm.versioned import VersionedState
 
 
 class ConvergenceWarning(_SklearnConvergenceWarning):
@@ -39,7 +40,7 @@ ADVICE = {
 }
 
 
-class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator):
+class LinearSVC(VersionedState, CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, BaseEstimator):
     """Linear support vector classifier for two classes, solved exactly and certified.
 
     Solves
@@ -208,7 +209,7 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
         watch = Watch(self.max_seconds, progress)
         solution = self._make_solver(problem).solve(problem, start=start, watch=watch)
         validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
-        self._store(problem, solution)
+        self._store(problem.classes, solution, problem.y * solution.alpha)
         interrupted = solution.status is Status.INTERRUPTED and not watch.stop_requested
         if interrupted:
             raise KeyboardInterrupt
@@ -259,12 +260,13 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
             options["seed"] = seed
         return SOLVERS[self.solver](**options)
 
-    def _store(self, problem: Problem, solution: Solution) -> None:
-        self.classes_ = problem.classes
+    def _store(self, classes: NDArray[Any], solution: Solution, signed_alpha: Vector) -> None:
+        """Set the fitted attributes; ``signed_alpha`` is y_i alpha_i of every row."""
+        self.classes_ = classes
         self.coef_ = solution.w.reshape(1, -1).copy()  # the certificate keeps its own
         self.intercept_ = np.array([solution.b])
-        self.support_ = np.flatnonzero(solution.alpha > 0.0)
-        self.dual_coef_ = (solution.alpha * problem.y)[self.support_].reshape(1, -1)
+        self.support_ = np.flatnonzero(signed_alpha)
+        self.dual_coef_ = signed_alpha[self.support_].reshape(1, -1)
         self.n_iter_ = solution.n_iter
         self.solution_ = solution
         self.certificate_ = OptimalityCertificate(
@@ -276,10 +278,10 @@ class LinearSVC(CallbackSupportMixin, LinearClassifierMixin, SparseCoefMixin, Ba
             gap=solution.gap,
             loss=self.loss,
             C=float(self.C),
-            classes=problem.classes,
+            classes=classes,
             class_weight=dict(self.class_weight) if isinstance(self.class_weight, dict) else self.class_weight,
             fit_intercept=bool(self.fit_intercept),
-            penalty_scale=problem.bias.value if problem.bias.penalised else None,
+            penalty_scale=float(self.intercept_scaling) if self.penalize_intercept and self.fit_intercept else None,
         )
 
     def _warn_if_unfinished(self, solution: Solution) -> None:

@@ -3,9 +3,34 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any
 
 N_CHUNKS = 20
+Listener = Callable[[int, float, float], None]
+_listener: ContextVar[Listener | None] = ContextVar("maxmargin_listener", default=None)
+
+
+@contextmanager
+def reporting_to(listener: Listener) -> Iterator[None]:
+    """Call ``listener(iteration, gap, seconds)`` from every fit inside the block, in this thread.
+
+    Examples
+    --------
+    >>> from maxmargin import LinearSVC
+    >>> gaps = []
+    >>> with reporting_to(lambda iteration, gap, seconds: gaps.append(gap)):
+    ...     _ = LinearSVC().fit([[0.0], [1.0]], [0, 1])
+    >>> len(gaps) > 0
+    True
+    """
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
 
 
 class FitProgress:
@@ -26,6 +51,9 @@ class FitProgress:
     def __call__(self, iteration: int, gap: float, seconds: float) -> bool:
         if self.verbose:
             print(f"[{type(self.estimator).__name__}] iteration {iteration:4d}  gap {gap:.2e}  {seconds:7.2f} s")
+        listener = _listener.get()
+        if listener is not None:
+            listener(iteration, gap, seconds)
         share = math.log(min(max(gap, self.tol), 1.0)) / math.log(min(self.tol, 0.5))
         self._advance_to(min(N_CHUNKS - 1, int(share * N_CHUNKS)))
         return self.stop

@@ -1,0 +1,134 @@
+"""Proof that two classes can, or cannot, be separated by a hyperplane.
+
+They can: a hyperplane with every row on its side. They cannot: convex weights under which the means of both classes
+coincide, for a hyperplane would have to put that common point on both of its sides. Either is checked by arithmetic.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+MOST_NUMBERS = 20_000_000  # non-zeros that the linear program is tried on
+
+
+@dataclass(frozen=True, eq=False)
+class Separability:
+    """A verdict with its proof.
+
+    Attributes
+    ----------
+    separable : True, False, or None if neither could be proven.
+    coef, intercept : a separating hyperplane, if there is one.
+    weights : per row, summing to 1 in each class, under which the classes' means coincide, if there is none.
+    positive : the class on the hyperplane's positive side.
+
+    Examples
+    --------
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array(["a", "b", "a"])
+    >>> verdict = judge_separability(X, y)
+    >>> print(verdict)
+    not linearly separable: under convex weights on 3 rows the means of both classes coincide
+    >>> verdict.verify(X, y) < 1e-9
+    True
+    >>> print(judge_separability(X[:2], y[:2]))
+    linearly separable: a hyperplane has every row on its side
+    """
+
+    separable: bool | None
+    positive: Any
+    coef: Vector | None = None
+    intercept: float = 0.0
+    weights: Vector | None = None
+
+    def verify(self, X: Any, y: NDArray[Any]) -> float:
+        """The worst violation found: 0 for rows all on their side, or how far the weighted means are apart."""
+        sign = np.where(np.asarray(y) == self.positive, 1.0, -1.0)
+        if self.coef is not None:
+            margin = sign * (np.asarray(X @ self.coef).ravel() + self.intercept)
+            return float(max(0.0, -margin.min())) if margin.min() != 0.0 else np.inf
+        if self.weights is not None:
+            return _mismatch(X, sign, self.weights)
+        return float(np.inf)
+
+    def __str__(self) -> str:
+        if self.separable:
+            return "linearly separable: a hyperplane has every row on its side"
+        if self.separable is None:
+            return "not judged: the problem is too large for the linear program, or too close to call"
+        assert self.weights is not None
+        n = int(np.count_nonzero(self.weights))
+        return f"not linearly separable: under convex weights on {n} rows the means of both classes coincide"
+
+
+def judge_separability(
+    X: Any, y: NDArray[Any], *, hyperplane: tuple[Vector, float] | None = None, max_seconds: float = 20.0
+) -> Separability:
+    """Decide by one linear program, min ‖Σ λ_i x_i − Σ μ_j x_j‖₁ over convex weights of the two classes.
+
+    Parameters
+    ----------
+    X, y : rows (best scaled) and labels of two classes.
+    hyperplane : (w, b) to try first; if it separates, nothing needs to be solved.
+    """
+    positive = np.unique(y)[1]
+    sign = np.where(np.asarray(y) == positive, 1.0, -1.0)
+    if hyperplane is not None:
+        w, b = hyperplane
+        if (sign * (np.asarray(X @ w).ravel() + b)).min() > 0.0:
+            return Separability(True, positive, w, b)
+    n_numbers = X.nnz if sp.issparse(X) else X.size
+    if n_numbers > MOST_NUMBERS:
+        return Separability(None, positive)
+    return _solve(X, sign, positive, max_seconds)
+
+
+def _solve(X: Any, sign: Vector, positive: Any, max_seconds: float) -> Separability:
+    from scipy.optimize import linprog
+
+    n, d = X.shape
+    rows = sp.csc_array(X.T * sign) if not sp.issparse(X) else sp.csc_array(X.T.multiply(sign))
+    plus = sp.csc_array((sign > 0).astype(np.float64).reshape(1, -1))
+    minus = sp.csc_array((sign < 0).astype(np.float64).reshape(1, -1))
+    A = sp.block_array([[rows, -sp.eye_array(d), sp.eye_array(d)], [plus, None, None], [minus, None, None]], format="csc")
+    cost = np.concatenate([np.zeros(n), np.ones(2 * d)])
+    right = np.concatenate([np.zeros(d), [1.0, 1.0]])
+    options = {"time_limit": max_seconds}
+    result = linprog(cost, A_eq=A, b_eq=right, bounds=(0.0, None), method="highs", options=options)
+    if result.x is None or result.status != 0:
+        return Separability(None, positive)
+    weights = _convex(np.maximum(result.x[:n], 0.0), sign)
+    if weights is not None and _mismatch(X, sign, weights) <= 1e-9:
+        return Separability(False, positive, weights=weights)
+    # The multipliers of the means are a direction along which the classes lie apart.
+    w = np.asarray(result.eqlin.marginals[:d])
+    for direction in (w, -w):
+        scores = np.asarray(X @ direction).ravel()
+        low, high = scores[sign > 0].min(), scores[sign < 0].max()
+        if low > high:
+            return Separability(True, positive, direction, float(-0.5 * (low + high)))
+    return Separability(None, positive)
+
+
+def _convex(weights: Vector, sign: Vector) -> Vector | None:
+    out = weights.copy()
+    for s in (-1.0, 1.0):
+        total = float(out[sign == s].sum())
+        if total <= 0.0:
+            return None
+        out[sign == s] /= total
+    return out
+
+
+def _mismatch(X: Any, sign: Vector, weights: Vector) -> float:
+    """Largest coordinate of the difference of the means, beside the size of what was summed."""
+    if weights.min() < 0.0 or any(abs(weights[sign == s].sum() - 1.0) > 1e-9 for s in (-1.0, 1.0)):
+        return float(np.inf)
+    apart = np.abs(np.asarray(X.T @ (sign * weights)).ravel())
+    size = np.asarray(abs(X).T @ weights).ravel()
+    return float(np.max(apart / np.maximum(size, 1e-300), initial=0.0))

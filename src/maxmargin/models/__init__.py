@@ -1,0 +1,21 @@
+"""Models as they are saved, loaded, used and certified."""
+
+from maxmargin.models.certify import certify
+from maxmargin.models.document import ModelFileError
+from maxmargin.models.file import from_bytes, load, save, to_bytes
+from maxmargin.models.model import Model, Training, relabelled, trained_on
+from maxmargin.models.scaling import Scaling
+
+__all__ = [
+    "Model",
+    "ModelFileError",
+    "Scaling",
+    "Training",
+    "certify",
+    "from_bytes",
+    "load",
+    "relabelled",
+    "save",
+    "to_bytes",
+    "trained_on",
+]

@@ -1,0 +1,321 @@
+"""The JSON document of a model file: what is in it, and the checks before anything in it is believed."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.data import Encoding
+from maxmargin.data.encoding import Column
+from maxmargin.models.model import Model, Training
+from maxmargin.models.scaling import Scaling
+from maxmargin.positions import InputError
+from maxmargin.problem import positive_number
+from maxmargin.solution import History, Solution, Status
+from maxmargin.svm import LinearSVC
+
+
+class ModelFileError(InputError):
+    """A model file that cannot be used: what is wrong and where.
+
+    Attributes
+    ----------
+    source : the file's name.
+    place : where in it, for example ``"tensor 'coef'"``.
+    problem : the sentence without source and place.
+    """
+
+    def __init__(self, source: str, place: str, problem: str) -> None:
+        self.source, self.place, self.problem = source, place, problem
+        super().__init__(source, place, problem)
+
+    def __str__(self) -> str:
+        return f"{self.source}, {self.place}: {self.problem}"
+
+
+KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "text"}
+DTYPE_OF_KIND = {"bool": np.bool_, "int": np.int64, "float": np.float64, "text": np.str_}
+TYPES_OF_KIND: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (float, int), "text": (str,)}
+
+
+# --- writing ----------------------------------------------------------------------------------------------------
+
+
+def document_of(model: Model) -> dict[str, Any]:
+    """Everything about a model that is not an array."""
+    machine, training = model.machine, model.training
+    solution = machine.solution_
+    return {
+        "machine": type(machine).__name__,
+        "maxmargin": _core.info()["version"],
+        "params": _plain_params(machine),
+        "classes": _plain_classes(machine.classes_),
+        "feature_names": None if model.names is None else list(model.names),
+        "named_input": hasattr(machine, "feature_names_in_"),
+        "solution": {
+            "primal": solution.primal,
+            "dual": solution.dual,
+            "gap": _finite_or_none(solution.gap),
+            "status": solution.status.name,
+            "n_iter": int(solution.n_iter),
+            "seconds": float(solution.seconds),
+            "bias_interval": [_finite_or_none(end) for end in solution.bias_interval],
+            "solver": solution.solver,
+            "reason": solution.reason,
+            "history": [
+                [r.iteration, float(r.seconds), _finite_or_none(r.gap), r.phase, bool(r.certified)]
+                for r in solution.history.records
+            ],
+        },
+        "training": {
+            "n_rows": training.n_rows,
+            "digest": training.digest,
+            "source": training.source,
+            "target": training.target,
+            "positive": training.positive,
+        },
+        "encoding": None
+        if model.encoding is None
+        else [
+            {"name": c.name, "levels": None if c.levels is None else list(c.levels), "fill": c.fill}
+            for c in model.encoding.columns
+        ],
+    }
+
+
+def _finite_or_none(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _plain_params(machine: LinearSVC) -> dict[str, Any]:
+    params = machine.get_params(deep=False)
+    for name, value in params.items():
+        if isinstance(value, np.generic):
+            params[name] = value = value.item()
+        if name == "class_weight" and isinstance(value, dict):
+            params[name] = [[_plain(label), float(weight)] for label, weight in value.items()]
+        elif not isinstance(value, str | int | float | bool | None):
+            raise InputError(
+                f"{name}={value!r:.60} cannot be saved; use a number, text, True, False or None"
+            )
+    return params
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _plain_classes(classes: NDArray[Any]) -> dict[str, Any]:
+    if classes.dtype.kind == "O" and all(isinstance(label, str) for label in classes.tolist()):
+        classes = classes.astype(str)
+    if classes.dtype.kind not in KINDS:
+        raise InputError(f"classes of dtype {classes.dtype} cannot be saved; use text, numbers or truth values")
+    return {"kind": KINDS[classes.dtype.kind], "values": classes.tolist()}
+
+
+# --- reading ----------------------------------------------------------------------------------------------------
+
+
+class Reader:
+    """Takes typed values out of a JSON object; whatever is absent, odd or left over is an error with its place."""
+
+    def __init__(self, value: Any, place: str, source: str) -> None:
+        self.place, self.source = place, source
+        if not isinstance(value, dict):
+            self.fail("", "expected a JSON object")
+        self.rest: dict[str, Any] = dict(value)
+
+    def fail(self, key: str, problem: str) -> Any:
+        raise ModelFileError(self.source, f"{self.place}{'.' if key else ''}{key}", problem)
+
+    def take(self, key: str, *kinds: type) -> Any:
+        if key not in self.rest:
+            self.fail(key, "it is missing")
+        value = self.rest.pop(key)
+        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
+            names = " or ".join("null" if kind is type(None) else kind.__name__ for kind in kinds)
+            self.fail(key, f"expected {names}, got {type(value).__name__}")
+        return value
+
+    def number(self, key: str, or_none: bool = False) -> float:
+        value = self.take(key, float, int, *([type(None)] if or_none else []))
+        try:
+            return math.inf if value is None else float(value)
+        except OverflowError:
+            return float(self.fail(key, "the number is too large"))
+
+    def whole(self, key: str) -> int:
+        value = int(self.take(key, int))
+        return value if 0 <= value < 2**62 else int(self.fail(key, "expected a whole number of at least 0"))
+
+    def sub(self, key: str) -> Reader:
+        return Reader(self.take(key, dict), f"{self.place}.{key}", self.source)
+
+    def done(self) -> None:
+        if self.rest:
+            self.fail(sorted(self.rest)[0], "unknown entry")
+
+
+def model_from(document: Any, tensors: dict[str, Any], source: str) -> Model:
+    """The model, once document and tensors have passed every check."""
+    top = Reader(document, "document", source)
+    if top.take("machine", str) != "LinearSVC":
+        top.fail("machine", "unknown machine; this version knows LinearSVC")
+    top.take("maxmargin", str)
+    names = top.take("feature_names", list, type(None))
+    named_input = top.take("named_input", bool)
+    training = _read_training(top.sub("training"), tensors)
+    shapes = _expected_shapes(tensors, training.n_rows, source)
+    n_features = shapes["coef"][1]
+    if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
+        top.fail("feature_names", f"expected {n_features} texts")
+    encoding = _read_encoding(top.take("encoding", list, type(None)), n_features, source)
+    classes = _read_classes(top.sub("classes"))
+    machine = _read_params(top.sub("params"))
+    solution, signed = _read_solution(top.sub("solution"), tensors)
+    top.done()
+    machine._store(classes, solution, signed)
+    machine.n_features_in_ = n_features
+    if named_input and names is not None:
+        machine.feature_names_in_ = np.array(names, dtype=object)
+    has_dual = "dual" in tensors
+    if not has_dual:
+        del machine.support_, machine.dual_coef_
+    scaling = Scaling(tensors.get("mean"), tensors["scale"]) if "scale" in tensors else None
+    return Model(machine, training, encoding, scaling, None if names is None else tuple(names), has_dual)
+
+
+def _expected_shapes(tensors: dict[str, Any], n_rows: int, source: str) -> dict[str, tuple[int, ...]]:
+    coef = tensors.get("coef")
+    if coef is None or coef.ndim != 2 or coef.shape[0] != 1 or coef.shape[1] < 1:
+        raise ModelFileError(source, "tensor 'coef'", "expected one row of at least one weight")
+    d = coef.shape[1]
+    shapes = {"coef": (1, d), "intercept": (1,), "dual": (n_rows,), "mean": (d,), "scale": (d,), "rows": (n_rows,)}
+    for name, tensor in tensors.items():
+        if name not in shapes:
+            raise ModelFileError(source, f"tensor {name!r}", "unknown tensor")
+        kind = "i" if name == "rows" else "f"
+        if tensor.shape != shapes[name] or tensor.dtype.kind != kind:
+            raise ModelFileError(
+                source, f"tensor {name!r}", f"expected shape {shapes[name]}, got {tensor.shape} of {tensor.dtype}"
+            )
+    if "intercept" not in tensors:
+        raise ModelFileError(source, "tensor 'intercept'", "it is missing")
+    if "mean" in tensors and "scale" not in tensors:
+        raise ModelFileError(source, "tensor 'scale'", "it is missing beside the tensor 'mean'")
+    if "scale" in tensors and not (tensors["scale"] > 0.0).all():
+        raise ModelFileError(source, "tensor 'scale'", "every scale must be above 0")
+    if "rows" in tensors and (np.diff(tensors["rows"], prepend=-1) <= 0).any():
+        raise ModelFileError(source, "tensor 'rows'", "row numbers must increase from 0")
+    return shapes
+
+
+def _read_training(entry: Reader, tensors: dict[str, Any]) -> Training:
+    texts = {key: entry.take(key, str, type(None)) for key in ("digest", "source", "target", "positive")}
+    training = Training(n_rows=entry.whole("n_rows"), rows=tensors.get("rows"), **texts)
+    entry.done()
+    return training
+
+
+def _read_encoding(entries: list[Any] | None, n_features: int, source: str) -> Encoding | None:
+    if entries is None:
+        return None
+    columns = []
+    for i, value in enumerate(entries):
+        entry = Reader(value, f"document.encoding[{i}]", source)
+        levels = entry.take("levels", list, type(None))
+        if levels is not None and not all(isinstance(level, str) for level in levels):
+            entry.fail("levels", "expected texts")
+        fill = entry.take("fill", float, int, type(None))
+        name = entry.take("name", str)
+        entry.done()
+        columns.append(Column(name, None if levels is None else tuple(levels), None if fill is None else float(fill)))
+    if sum(column.width for column in columns) != n_features:
+        raise ModelFileError(source, "document.encoding", f"the columns do not add up to {n_features} weights")
+    return Encoding(tuple(columns))
+
+
+def _read_classes(entry: Reader) -> NDArray[Any]:
+    kind = entry.take("kind", str)
+    values = entry.take("values", list)
+    entry.done()
+    if kind not in TYPES_OF_KIND or not all(type(value) in TYPES_OF_KIND[kind] for value in values):
+        entry.fail("values", f"expected labels of one kind of {sorted(TYPES_OF_KIND)}")
+    try:
+        classes = np.array(values, dtype=DTYPE_OF_KIND[kind])
+    except (OverflowError, ValueError):
+        entry.fail("values", "a label is too large")
+    if len(classes) != 2 or not classes[0] < classes[1]:
+        entry.fail("values", "expected two different labels, the smaller one first")
+    return classes
+
+
+def _read_params(entry: Reader) -> LinearSVC:
+    known = LinearSVC().get_params(deep=False)
+    if set(entry.rest) != set(known):
+        odd = sorted(set(entry.rest) ^ set(known))[0]
+        entry.fail(odd, "missing or unknown parameter")
+    params = dict(entry.rest)
+    try:
+        if isinstance(params["class_weight"], list):
+            params["class_weight"] = {label: float(weight) for label, weight in params["class_weight"]}
+        machine = LinearSVC(**params)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            machine._check_parameters()
+        for name in ("C", "intercept_scaling"):
+            positive_number(name, params[name])
+    except (TypeError, ValueError) as error:
+        entry.fail("", str(error))
+    for name, expected in known.items():
+        flag = isinstance(expected, bool)
+        if flag is not isinstance(params[name], bool) and name not in ("dual", "verbose"):
+            entry.fail(name, "expected true or false" if flag else "true or false is no value for it")
+    if params["loss"] not in ("hinge", "squared_hinge"):
+        entry.fail("loss", f"unknown loss {params['loss']!r:.40}")
+    return machine
+
+
+def _read_solution(entry: Reader, tensors: dict[str, Any]) -> tuple[Solution, NDArray[np.float64]]:
+    status = entry.take("status", str)
+    if status not in Status.__members__:
+        entry.fail("status", f"expected one of {list(Status.__members__)}")
+    interval = entry.take("bias_interval", list)
+    if len(interval) != 2 or not all(end is None or type(end) in (float, int) for end in interval):
+        entry.fail("bias_interval", "expected two numbers")
+    signed = tensors.get("dual", np.zeros(0))
+    low, high = (-math.inf if interval[0] is None else interval[0]), (math.inf if interval[1] is None else interval[1])
+    solution = Solution(
+        w=tensors["coef"][0],
+        b=float(tensors["intercept"][0]),
+        alpha=np.abs(signed),
+        primal=entry.number("primal"),
+        dual=entry.number("dual"),
+        gap=entry.number("gap", or_none=True),
+        status=Status[status],
+        history=_read_history(entry),
+        n_iter=entry.whole("n_iter"),
+        seconds=entry.number("seconds"),
+        bias_interval=(low, high),
+        solver=entry.take("solver", str),
+        reason=entry.take("reason", str),
+    )
+    entry.done()
+    return solution, signed
+
+
+def _read_history(entry: Reader) -> History:
+    history = History()
+    for record in entry.take("history", list):
+        kinds = ((int,), (float, int), (float, int, type(None)), (str,), (bool,))
+        fits = isinstance(record, list) and len(record) == 5
+        if not fits or not all(type(v) in kind for v, kind in zip(record, kinds, strict=True)):
+            entry.fail("history", "expected [iteration, seconds, gap, phase, certified]")
+        iteration, seconds, gap, phase, certified = record
+        history.add(iteration, seconds, math.inf if gap is None else gap, phase, certified)
+    return history

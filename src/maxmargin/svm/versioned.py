@@ -1,0 +1,43 @@
+"""Pickles that know which version wrote them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import maxmargin._core as _core
+
+KEY = "_maxmargin_version"
+
+
+def major(version: str) -> str:
+    """The number before the first dot.
+
+    Examples
+    --------
+    >>> major("2.10.1")
+    '2'
+    """
+    return version.split(".", 1)[0]
+
+
+class VersionedState:
+    """Stamps a pickled estimator with the version, and refuses one of another major version."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())  # type: ignore[call-overload]
+        state[KEY] = _core.info()["version"]
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        here, there = _core.info()["version"], str(state.get(KEY, "unknown"))
+        if major(there) != major(here):
+            raise ValueError(
+                f"this {type(self).__name__} was pickled by maxmargin {there}; this is {here}. Pickles are not read "
+                "across major versions: install that version, or fit again. maxmargin.save writes files that last."
+            )
+        rest = {name: value for name, value in state.items() if name != KEY}
+        parent = super()
+        if hasattr(parent, "__setstate__"):
+            parent.__setstate__(rest)
+        else:
+            self.__dict__.update(rest)
