@@ -95,7 +95,9 @@ def _solve(X: Any, sign: Vector, positive: Any, max_seconds: float) -> Separabil
     rows = sp.csc_array(X.T * sign) if not sp.issparse(X) else sp.csc_array(X.T.multiply(sign))
     plus = sp.csc_array((sign > 0).astype(np.float64).reshape(1, -1))
     minus = sp.csc_array((sign < 0).astype(np.float64).reshape(1, -1))
-    A = sp.block_array([[rows, -sp.eye_array(d), sp.eye_array(d)], [plus, None, None], [minus, None, None]], format="csc")
+    A = sp.block_array(
+        [[rows, -sp.eye_array(d), sp.eye_array(d)], [plus, None, None], [minus, None, None]], format="csc"
+    )
     cost = np.concatenate([np.zeros(n), np.ones(2 * d)])
     right = np.concatenate([np.zeros(d), [1.0, 1.0]])
     options = {"time_limit": max_seconds}

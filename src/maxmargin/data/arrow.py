@@ -97,7 +97,7 @@ def labels_from(column: Any, source: str, name: str) -> NDArray[Any]:
         raise DataError(
             source,
             f"column {name!r}, row {row}",
-            f"the label is missing ({column.null_count} in all, rows counted from 0 below the header); every row needs one",
+            f"the label is missing ({column.null_count} in all; rows count from 0); every row needs one",
         )
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

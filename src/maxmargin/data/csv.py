@@ -89,11 +89,12 @@ def parse_csv(
     target: str | int | None = None,
     drop: Sequence[str] = (),
     options: CsvOptions | None = None,
+    bad_rows: list[Any] | None = None,
 ) -> Table:
-    """Read CSV text from bytes or an Arrow buffer."""
+    """Read CSV text from bytes or an Arrow buffer; with ``bad_rows``, rows of a wrong length go there instead."""
     options = options or CsvOptions()
     layout = Layout.of(raw, source, options)
-    arrow = _read(raw, source, layout, options, find_target(source, layout.names, target))
+    arrow = _read(raw, source, layout, options, find_target(source, layout.names, target), bad_rows)
     return table_from_arrow(arrow, source, target=target, drop=drop)
 
 
@@ -137,10 +138,12 @@ def _is_number(cell: str) -> bool:
     return cell.strip().lower().lstrip("+-") not in ("nan", "inf", "infinity")
 
 
-def _read(raw: Any, source: str, layout: Layout, options: CsvOptions, target: int | None) -> Any:
+def _read(
+    raw: Any, source: str, layout: Layout, options: CsvOptions, target: int | None, bad_rows: list[Any] | None
+) -> Any:
     """The Arrow table: numbers where the first block shows numbers, and text where it does not."""
     pa = import_arrow("reading CSV")
-    parse = {"delimiter": layout.delimiter, "newlines_in_values": False}
+    parse: dict[str, Any] = {"delimiter": layout.delimiter, "newlines_in_values": False}
     try:
         types = _types_of_first_block(raw, layout, options, parse, target)
         return _parse(raw, layout, options, parse, types)
@@ -149,11 +152,21 @@ def _read(raw: Any, source: str, layout: Layout, options: CsvOptions, target: in
     # A number column that turns to text further down, a line end inside quotes, or a broken line: take everything
     # as text, one row after the other, and decide column by column.
     parse["newlines_in_values"] = True
+    if bad_rows is not None:
+        parse["invalid_row_handler"] = _collector(bad_rows)
     try:
         text = _parse(raw, layout, options, parse, {name: pa.string() for name in layout.names}, threads=False)
     except pa.ArrowInvalid as error:
         raise _explain(str(error), source, layout) from None
     return _numbers_where_possible(text, target)
+
+
+def _collector(bad_rows: list[Any]) -> Any:
+    def skip(row: Any) -> str:
+        bad_rows.append(row)
+        return "skip"
+
+    return skip
 
 
 def _parse(
@@ -251,7 +264,9 @@ def _explain(message: str, source: str, layout: Layout) -> DataError:
         return DataError(source, place, what.strip()[:200])
     if "straddling" in message:
         return DataError(
-            source, "file", "a row is longer than 1 MB, or a quote is opened and never closed: look for a lone \" character"
+            source,
+            "file",
+            'a row is longer than 1 MB, or a quote is opened and never closed: look for a lone " character',
         )
     if "Empty CSV" in message:
         return DataError(source, "file", "there is no row below the header")

@@ -148,7 +148,9 @@ def complete_rows(table: Table) -> NDArray[np.int64]:
         missing |= gaps(table.columns.column(name))
     rows = np.flatnonzero(~missing)
     if len(rows) == 0:
-        raise DataError(table.source, "file", "every row has a missing value; fill them (--missing mean) or drop columns")
+        raise DataError(
+            table.source, "file", "every row has a missing value; fill them (--missing mean) or drop columns"
+        )
     return rows
 
 
@@ -240,8 +242,8 @@ def _refuse_gaps(values: Any, source: str, name: str) -> None:
         raise DataError(
             source,
             f"column {name!r}, row {int(np.argmax(where))}",
-            f"{count} value{'s are' if count > 1 else ' is'} missing. Fill gaps with the column's mean (--missing mean), "
-            f"leave such rows out (--missing drop), or leave the column out (--drop {name!r})",
+            f"{count} value{'s are' if count > 1 else ' is'} missing. Fill gaps with the column's mean (--missing mean)"
+            f", leave such rows out (--missing drop), or leave the column out (--drop {name!r})",
         )
 
 

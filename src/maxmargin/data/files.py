@@ -11,11 +11,11 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from maxmargin.data.errors import DataError
 
-COMPRESSED = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
+COMPRESSED: dict[str, Any] = {".gz": gzip.open, ".bz2": bz2.open, ".xz": lzma.open}
 # What decompressors raise on damaged input.
 DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError)
 

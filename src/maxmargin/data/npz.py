@@ -62,7 +62,9 @@ def _matrix(parts: dict[str, Any], source: str) -> Any:
         X = parts["X"]
         if X.ndim != 2 or X.dtype.kind not in "fiub":
             raise DataError(
-                source, "array 'X'", f"expected a two-dimensional array of numbers, got {X.ndim} dimensions of {X.dtype}"
+                source,
+                "array 'X'",
+                f"expected a two-dimensional array of numbers, got {X.ndim} dimensions of {X.dtype}",
             )
         return np.ascontiguousarray(X, dtype=X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
     missing = [name for name in SPARSE_PARTS if name not in parts]

@@ -83,7 +83,9 @@ def _matrix(values: NDArray[Any], columns: NDArray[Any], row_ends: NDArray[Any],
     small = len(values) <= np.iinfo(np.int32).max
     indptr = np.zeros(len(row_ends) + 1, dtype=np.int32 if small else np.int64)
     indptr[1:] = row_ends
-    matrix = sp.csr_array((values, columns if small else columns.astype(np.int64), indptr), shape=(len(row_ends), width))
+    matrix = sp.csr_array(
+        (values, columns if small else columns.astype(np.int64), indptr), shape=(len(row_ends), width)
+    )
     matrix.has_sorted_indices = matrix.has_canonical_format = True  # the parser accepts nothing else
     return matrix
 
@@ -94,7 +96,7 @@ def feed(parser: _core.SvmlightParser, file: IO[bytes], n_threads: int) -> Itera
     have = 0
     last = False
     while not last:
-        n_read = file.readinto(memoryview(text)[have:])  # type: ignore[attr-defined]
+        n_read: int = file.readinto(text[have:])  # type: ignore[attr-defined]
         last = n_read == 0
         have += n_read
         done = 0

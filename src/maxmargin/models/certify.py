@@ -21,9 +21,9 @@ ROUNDING = 1e-12  # of sums over many rows, on another machine
 def certify(model: Model, table: Table, *, tolerance: float = 1e-6) -> Verdict:
     """Recompute everything a model claims from the rows it was trained on.
 
-    Checks, each by plain arithmetic: the rows are those of the training (fingerprint), scale and mean are theirs, and the
-    hyperplane's objective, the dual bound and the gap are as claimed. A model saved without its dual point is compared
-    with a fit of our own.
+    Checks, each by plain arithmetic: the rows are those of the training (fingerprint), scale and mean are theirs, and
+    the hyperplane's objective, the dual bound and the gap are as claimed. A model saved without its dual point is
+    compared with a fit of our own.
 
     Examples
     --------

@@ -93,16 +93,14 @@ def _finite_or_none(value: float) -> float | None:
 
 
 def _plain_params(machine: LinearSVC) -> dict[str, Any]:
-    params = machine.get_params(deep=False)
+    params: dict[str, Any] = machine.get_params(deep=False)
     for name, value in params.items():
         if isinstance(value, np.generic):
             params[name] = value = value.item()
         if name == "class_weight" and isinstance(value, dict):
             params[name] = [[_plain(label), float(weight)] for label, weight in value.items()]
         elif not isinstance(value, str | int | float | bool | None):
-            raise InputError(
-                f"{name}={value!r:.60} cannot be saved; use a number, text, True, False or None"
-            )
+            raise InputError(f"{name}={value!r:.60} cannot be saved; use a number, text, True, False or None")
     return params
 
 
@@ -246,6 +244,7 @@ def _read_classes(entry: Reader) -> NDArray[Any]:
     entry.done()
     if kind not in TYPES_OF_KIND or not all(type(value) in TYPES_OF_KIND[kind] for value in values):
         entry.fail("values", f"expected labels of one kind of {sorted(TYPES_OF_KIND)}")
+    classes: NDArray[Any] = np.empty(0)
     try:
         classes = np.array(values, dtype=DTYPE_OF_KIND[kind])
     except (OverflowError, ValueError):

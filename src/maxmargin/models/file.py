@@ -144,7 +144,9 @@ def from_bytes(blob: bytes, source: str = "model") -> Model:
     tensors = _tensors(blob, header, source)
     if checksum(metadata["document"], tensors) != metadata["sha256"]:
         raise ModelFileError(
-            source, "metadata 'sha256'", "the checksum does not fit: something in the file was changed after it was written"
+            source,
+            "metadata 'sha256'",
+            "the checksum does not fit: something in the file was changed after it was written",
         )
     try:
         document = json.loads(metadata["document"], object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
@@ -171,9 +173,7 @@ def _header(blob: bytes, source: str) -> dict[str, Any]:
     if size > min(len(blob) - 8, MOST_HEADER):
         raise ModelFileError(source, "header", "this is no model file, or its end is missing")
     try:
-        header = json.loads(
-            blob[8 : 8 + size].decode(), object_pairs_hook=_no_duplicates, parse_constant=_no_constants
-        )
+        header = json.loads(blob[8 : 8 + size].decode(), object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
     except (ValueError, RecursionError) as error:
         raise ModelFileError(source, "header", f"this is no valid JSON: {error}") from None
     if not isinstance(header, dict):
@@ -188,7 +188,7 @@ def _tensors(blob: bytes, header: dict[str, Any], source: str) -> dict[str, Any]
         if not isinstance(entry, dict) or entry.get("dtype") not in DTYPES:
             raise ModelFileError(source, f"tensor {name!r}", f"expected a dtype of {sorted(DTYPES)}")
     try:
-        found = dict(deserialize(blob))
+        found = dict(deserialize(blob))  # type: ignore[no-untyped-call]
     except (SafetensorError, ValueError, OverflowError) as error:
         raise ModelFileError(source, "header", f"sizes or positions of the tensors are wrong: {error}") from None
     tensors = {}

@@ -90,9 +90,7 @@ class Model:
         if sp.issparse(X) and table.names is None:
             # Columns that never occurred in training have weight 0; columns that do not occur here have value 0.
             return _resized(X, self.n_features)
-        raise DataError(
-            table.source, "columns", f"the model has {self.n_features} columns, this file has {X.shape[1]}"
-        )
+        raise DataError(table.source, "columns", f"the model has {self.n_features} columns, this file has {X.shape[1]}")
 
     def matrix(self, table: Table) -> Any:
         """The rows as the machine sees them."""

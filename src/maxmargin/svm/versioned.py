@@ -24,7 +24,7 @@ class VersionedState:
     """Stamps a pickled estimator with the version, and refuses one of another major version."""
 
     def __getstate__(self) -> dict[str, Any]:
-        state = dict(super().__getstate__())  # type: ignore[call-overload]
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
         state[KEY] = _core.info()["version"]
         return state
 

@@ -1,0 +1,64 @@
+"""``maxmargin certify``."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from maxmargin.cli.exit_codes import ExitCode
+from maxmargin.cli.options import DataFile, Delimiter, FileFormat, Header, Json, ModelFile, Na
+from maxmargin.cli.output import Output
+
+
+def certify(
+    model: ModelFile,
+    data: DataFile,
+    tolerance: Annotated[float, typer.Option(min=0.0, help="Largest relative violation that is let pass.")] = 1e-6,
+    na: Na = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
+    format: FileFormat = None,
+    as_json: Json = False,
+) -> None:
+    """Verify a saved model against the data it was trained on: exit code 0 if it holds, 1 if not.
+
+    [bold]Examples[/bold]
+      maxmargin certify spam.safetensors spam.csv
+      maxmargin certify spam.safetensors spam.csv --json
+
+    Everything is recomputed from the rows: their fingerprint, the scaling, the objective, the lower bound that no
+    hyperplane can beat, and the gap between the two. Nothing of the solver is used.
+    """
+    from maxmargin.cli.predict import read_for
+    from maxmargin.models import ModelFileError, load
+    from maxmargin.models import certify as verify
+
+    output = Output(as_json)
+    try:
+        loaded = load(model)
+    except ModelFileError as error:
+        output.say(f"REJECTED: {error}")
+        output.result({"accepted": False, "worst": error.place, "problem": error.problem})
+        raise typer.Exit(ExitCode.NO) from None
+    table = read_for(loaded, data, na=na, header=header, delimiter=delimiter, format=format)
+    verdict = verify(loaded, table, tolerance=tolerance)
+    if verdict.worst == "training data" and not verdict:
+        output.say(f"REJECTED: the rows or labels in {data} are not those that {model} was trained on")
+    else:
+        output.say(str(verdict))
+    for name, violation in verdict.checks.items():
+        output.fact(f"  {name}"[:24].ljust(26), f"violation {violation:.1e}")
+    output.result(
+        {
+            "accepted": verdict.accepted,
+            "worst": verdict.worst,
+            "violation": verdict.violation,
+            "checks": verdict.checks,
+            "objective": verdict.primal,
+            "lower_bound": verdict.dual,
+            "gap": verdict.gap,
+        }
+    )
+    if not verdict:
+        raise typer.Exit(ExitCode.NO)

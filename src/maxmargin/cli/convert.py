@@ -1,0 +1,85 @@
+"""``maxmargin convert``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from maxmargin.cli.options import (
+    DATA,
+    OUTPUT,
+    DataFile,
+    Delimiter,
+    Drop,
+    FileFormat,
+    Format,
+    Header,
+    Json,
+    Na,
+    Target,
+    read,
+)
+from maxmargin.cli.output import Output
+from maxmargin.cli.train import MissingName, TextName
+
+
+def convert(
+    data: DataFile,
+    to: Annotated[Path, typer.Argument(help="File to write; its ending names the format.", show_default=False)],
+    target: Target = None,
+    drop: Drop = None,
+    missing: Annotated[
+        MissingName, typer.Option(help="Missing values: refuse, fill in the mean, drop rows.", rich_help_panel=DATA)
+    ] = MissingName.error,
+    text: Annotated[
+        TextName, typer.Option(help="Text columns: refuse, columns of 0 and 1, drop.", rich_help_panel=DATA)
+    ] = TextName.error,
+    na: Na = None,
+    header: Header = None,
+    delimiter: Delimiter = None,
+    format: FileFormat = None,
+    to_format: Annotated[
+        Format | None,
+        typer.Option(help="Format to write, if the name does not tell.", rich_help_panel=OUTPUT, show_default=False),
+    ] = None,
+    number_labels: Annotated[
+        bool,
+        typer.Option(
+            "--number-labels",
+            help="Write labels as 0, 1, … in their sorted order (svmlight holds numbers only).",
+            rich_help_panel=OUTPUT,
+        ),
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Convert a data file to another format, losing nothing: every number reads back the same.
+
+    [bold]Examples[/bold]
+      maxmargin convert a9a.svm a9a.parquet
+      maxmargin convert spam.csv spam.svm --target is_spam --number-labels
+    """
+    from dataclasses import replace
+
+    import numpy as np
+
+    from maxmargin.data import Encoding, complete_rows, write_table
+
+    output = Output(as_json)
+    table = read(data, target=target, drop=drop, na=na, header=header, delimiter=delimiter, format=format)
+    if not table.is_matrix:
+        if missing is MissingName.drop:
+            table = table.take(complete_rows(table))
+        encoding = Encoding.learn(table, missing=missing.value, text=text.value)
+        table = replace(table, columns=encoding.apply(table), names=encoding.feature_names)
+    codes: dict[str, int] = {}
+    if number_labels:
+        classes, position = np.unique(table.labels(), return_inverse=True)
+        codes = {str(label): k for k, label in enumerate(classes.tolist())}
+        table = replace(table, y=position.astype(np.int64))
+    write_table(table, to, format=None if to_format is None else to_format.value)
+    output.fact("written", f"{to}: {table.n_rows} rows, {table.n_columns} columns")
+    if codes:
+        output.fact("labels", ", ".join(f"{label} → {k}" for label, k in codes.items()))
+    output.result({"output": str(to), "rows": table.n_rows, "columns": table.n_columns, "labels": codes or None})

@@ -1,0 +1,27 @@
+"""What the exit codes mean; the same for every command."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    DONE = 0
+    NO = 1
+    USAGE = 2
+    BAD_INPUT = 3
+    UNFINISHED = 4
+    SYSTEM = 5
+    INTERRUPTED = 130
+
+
+MEANING = {
+    ExitCode.DONE: "done",
+    ExitCode.NO: "the answer is no: certify rejected the model, check found problems",
+    ExitCode.USAGE: "wrong usage, or an optional package is missing",
+    ExitCode.BAD_INPUT: "a data or model file cannot be used as it is",
+    ExitCode.UNFINISHED: "the fit stopped before its gap; the model is saved",
+    ExitCode.SYSTEM: "reading, writing or memory failed",
+    ExitCode.INTERRUPTED: "stopped by Ctrl-C; train has saved the partial model",
+}
+EXIT_CODES_HELP = "[bold]Exit codes[/bold]\n" + "\n".join(f"{code.value:>5}  {text}" for code, text in MEANING.items())

@@ -1,0 +1,274 @@
+"""The main job, from a table to an outcome: split, encode, choose C, fit, save, certify, test."""
+
+from __future__ import annotations
+
+import os
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from maxmargin.certificates import judge_separability
+from maxmargin.cli.output import Output
+from maxmargin.data import DataError, Encoding, Table, complete_rows
+from maxmargin.data.table import shortened
+from maxmargin.models import Model, Scaling, relabelled, save, trained_on
+from maxmargin.report.outcome import DataSummary, Outcome, TestPart
+from maxmargin.selection import Search, choose_C, holdout
+from maxmargin.svm import ConvergenceWarning, LinearSVC
+from maxmargin.svm.progress import reporting_to
+
+
+@dataclass(frozen=True)
+class Job:
+    """What to do with a table; the fields are the options of ``maxmargin train``."""
+
+    table: Table
+    machine: LinearSVC
+    command: str
+    model_path: str | os.PathLike[str]
+    Cs: tuple[float, ...] = (1.0,)
+    n_folds: int = 5
+    seed: int = 0
+    holdout: float = 0.0
+    test: Table | None = None
+    scale: str = "auto"
+    missing: str = "error"
+    text: str = "error"
+    positive: str | None = None
+    dual: bool = True
+    judge: bool = True
+
+
+@dataclass
+class Stages:
+    """Seconds of each stage, in order."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = time.perf_counter() - start
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """Encoded rows to learn from, and the table to test on."""
+
+    X: Any
+    y: NDArray[Any]
+    encoding: Encoding | None
+    rows: NDArray[np.int64] | None
+    names: tuple[str, ...] | None
+    n_incomplete: int
+    test: Table | None
+
+
+def run(job: Job, output: Output) -> Outcome:
+    """Do the job; the model is on disk before anything that could still fail."""
+    stages = Stages()
+    with stages.timed("prepare"):
+        prepared = _prepare(job)
+        scaling = Scaling.learn(prepared.X) if _wants_scaling(job.scale, prepared.X) else None
+    search = None
+    if len(job.Cs) > 1:
+        with stages.timed("choose C"), output.counting("cross-validation") as progress:
+            search = choose_C(
+                prepared.X,
+                prepared.y,
+                job.machine,
+                Cs=job.Cs,
+                n_folds=job.n_folds,
+                seed=job.seed,
+                scale=scaling is not None,
+                progress=progress,
+            )
+    machine = job.machine.set_params(C=job.Cs[0] if search is None else search.best_C)
+    with stages.timed("scale"):
+        X = prepared.X if scaling is None else scaling.apply(prepared.X)
+    with stages.timed("fit"):
+        interrupted = _fit(machine, X, prepared.y, output)
+    with stages.timed("save"):
+        model = _model(job, prepared, machine, scaling)
+        save(model, job.model_path, dual=job.dual)
+    with stages.timed("certify"):
+        verdict = machine.certificate_.verify(X, prepared.y)
+    separability = None
+    if job.judge and not interrupted:
+        with stages.timed("judge separability"):
+            hyperplane = (machine.coef_[0], float(machine.intercept_[0]))
+            separability = judge_separability(X, prepared.y, hyperplane=hyperplane)
+    with stages.timed("test"):
+        test = None if prepared.test is None else _test(model, prepared.test)
+        sign = np.where(prepared.y == machine.classes_[1], 1.0, -1.0)
+        margins = sign * machine.decision_function(X)
+    return Outcome(
+        model=model,
+        verdict=verdict,
+        data=_summary(job, prepared, scaling, test),
+        margins=margins,
+        command=job.command,
+        seed=job.seed,
+        search=search,
+        separability=separability,
+        test=test,
+        seconds=stages.seconds,
+        interrupted=interrupted,
+    )
+
+
+def _prepare(job: Job) -> Prepared:
+    table = replace(job.table, y=_two_classes(job.table, job.positive))
+    rows = np.arange(table.n_rows)
+    if job.missing == "drop" and not table.is_matrix:
+        rows = complete_rows(table)
+    n_incomplete = table.n_rows - len(rows)
+    test = job.test
+    if job.holdout > 0.0:
+        learn, held_out = holdout(table.labels()[rows], job.holdout, job.seed)
+        test = table.take(rows[held_out])
+        rows = rows[learn]
+    elif test is not None:
+        test = replace(test, y=relabelled(test.labels(), job.positive))
+        if job.missing == "drop" and not test.is_matrix:
+            test = test.take(complete_rows(test))
+    everything = len(rows) == table.n_rows
+    part = table if everything else table.take(rows)
+    encoding = None
+    X, names = part.columns, table.names
+    if not part.is_matrix:
+        encoding = Encoding.learn(part, missing=job.missing, text=job.text)
+        X, names = encoding.apply(part), encoding.feature_names
+    return Prepared(X, part.labels(), encoding, None if everything else rows, names, n_incomplete, test)
+
+
+def _two_classes(table: Table, positive: str | None) -> NDArray[Any]:
+    y = table.labels()
+    classes = [str(label) for label in np.unique(y).tolist()]
+    if positive is not None:
+        if positive not in classes:
+            raise DataError(table.source, "labels", f"there is no label {positive!r}; there are {shortened(classes)}")
+        return relabelled(y, positive) if len(classes) > 2 else y
+    if len(classes) == 1:
+        raise DataError(table.source, "labels", f"every row has the label {classes[0]!r}; two classes are needed")
+    if len(classes) > 2:
+        number = y.dtype.kind == "f"
+        hint = " These look like numbers to predict, not classes." if number else ""
+        raise DataError(
+            table.source,
+            "labels",
+            f"there are {len(classes)} different labels ({shortened(classes, 5)}), and a linear classifier separates "
+            f"two.{hint} Set one against all others with --positive {classes[0]!r}, or name another --target",
+        )
+    return y
+
+
+def _wants_scaling(wish: str, X: Any) -> bool:
+    return wish == "standard" or (wish == "auto" and not sp.issparse(X))
+
+
+def _fit(machine: LinearSVC, X: Any, y: NDArray[Any], output: Output) -> bool:
+    """Fit with progress; True if Ctrl-C stopped it and left a usable model."""
+    try:
+        with output.closing_in("fit", float(machine.tol)) as listen, reporting_to(listen), warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # the caller says it in its own words
+            machine.fit(X, y)
+    except KeyboardInterrupt:
+        if not hasattr(machine, "solution_"):
+            raise
+        return True
+    return False
+
+
+def _model(job: Job, prepared: Prepared, machine: LinearSVC, scaling: Scaling | None) -> Model:
+    known = {"source": os.path.basename(job.table.source), "target": job.table.target, "rows": prepared.rows}
+    one_against_rest = job.positive if len(np.unique(job.table.labels())) > 2 else None
+    training = trained_on(prepared.X, prepared.y, **known, positive=one_against_rest)
+    return Model(machine, training, prepared.encoding, scaling, prepared.names)
+
+
+def _test(model: Model, table: Table) -> TestPart:
+    classes = model.machine.classes_
+    y = table.labels()
+    unknown = sorted({str(label) for label in y.tolist()} - {str(c) for c in classes.tolist()})
+    if unknown:
+        raise DataError(table.source, "labels", f"the training data have no label {shortened(unknown, 4)}")
+    X = model.matrix(table)
+    return TestPart(y, model.machine.predict(X), model.machine.decision_function(X), classes)
+
+
+def _summary(job: Job, prepared: Prepared, scaling: Scaling | None, test: TestPart | None) -> DataSummary:
+    X = prepared.X
+    notes = []
+    if scaling is not None:
+        centred = (
+            "mean 0 and deviation 1" if scaling.mean is not None else "deviation 1 (not centred: they stay sparse)"
+        )
+        notes.append(f"columns scaled to {centred}")
+    if prepared.encoding is not None:
+        texts = [column for column in prepared.encoding.columns if column.levels is not None]
+        notes += [f"column {column.name}: text, {column.width} columns of 0 and 1" for column in texts]
+    labels = np.unique(prepared.y)
+    counts = {
+        str(label): (int(np.sum(prepared.y == label)), 0 if test is None else int(np.sum(test.y == label)))
+        for label in labels
+    }
+    density = X.nnz / max(1, X.shape[0] * X.shape[1]) if sp.issparse(X) else 1.0
+    return DataSummary(
+        source=os.path.basename(job.table.source),
+        n_columns=int(X.shape[1]),
+        is_sparse=bool(sp.issparse(X)),
+        density=float(density),
+        counts=counts,
+        target=job.table.target,
+        n_incomplete=prepared.n_incomplete,
+        notes=tuple(notes),
+    )
+
+
+def tell(outcome: Outcome, output: Output) -> None:
+    """The outcome as a list of facts."""
+    from maxmargin.report.words import certificate_in_words, percent, status_in_words, test_in_words
+
+    data, machine = outcome.data, outcome.model.machine
+    counts = ", ".join(f"{learn} {label}" for label, (learn, _) in data.counts.items())
+    output.fact("data", f"{data.source}: {data.n_learn} rows to learn from ({counts}), {data.n_columns} columns")
+    if data.n_incomplete:
+        output.fact("", f"{data.n_incomplete} rows with missing values left out")
+    for note in data.notes:
+        output.fact("", note)
+    if outcome.separability is not None:
+        output.fact("separability", outcome.separability)
+    if outcome.search is not None:
+        best = outcome.search.best
+        n_folds = outcome.search.errors.shape[1]
+        error = percent(outcome.search.mean[best])
+        output.fact("C", f"{machine.C:g} by {n_folds}-fold cross-validation (error there {error})")
+        _warn_at_edge(outcome.search, output)
+    else:
+        output.fact("C", f"{machine.C:g}")
+    solution = machine.solution_
+    output.fact("fit", f"{status_in_words(outcome)}; {solution.n_iter} iterations, {solution.seconds:.2f} s")
+    output.fact("support vectors", f"{len(machine.support_)} of {data.n_learn} rows")
+    output.fact("certificate", ("verified. " if outcome.verdict else "") + certificate_in_words(outcome))
+    if outcome.test is not None:
+        output.fact("test", test_in_words(outcome.test))
+
+
+def _warn_at_edge(search: Search, output: Output) -> None:
+    if search.n_unfinished:
+        output.fact("", f"{search.n_unfinished} of {search.errors.size} fits in the search stopped before their gap")
+    if search.best == len(search.Cs) - 1:
+        output.fact(
+            "", f"this is the largest C tried; try larger ones with --C {search.best_C:g},{100 * search.best_C:g}"
+        )

@@ -1,0 +1,103 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+class Format(StrEnum):
+    svmlight = "svmlight"
+    csv = "csv"
+    parquet = "parquet"
+    arrow = "arrow"
+    npz = "npz"
+
+
+DATA, MACHINE, OUTPUT = "The data", "The machine", "Output"
+
+DataFile = Annotated[
+    Path,
+    typer.Argument(help="Data file: svmlight/LIBSVM, CSV, Parquet, Arrow or npz; .gz, .bz2, .xz.", show_default=False),
+]
+ModelFile = Annotated[Path, typer.Argument(help="Model file written by train.", show_default=False)]
+Target = Annotated[
+    str | None,
+    typer.Option(
+        "--target",
+        "-t",
+        metavar="COLUMN",
+        help="Column of the labels, by name or index (0 is the first, -1 the last). "
+        "Without it: the column called label, target, class or y.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN", help="Column to leave out; repeat for more.", rich_help_panel=DATA, show_default=False
+    ),
+]
+Na = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="TEXT",
+        help="Text that means a missing value, besides the usual ones (empty, NA, NaN, null); repeat for more.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
+Header = Annotated[
+    bool | None,
+    typer.Option(
+        "--header/--no-header",
+        help="Whether the first CSV line holds names. Without it: it does unless one of its cells is a number.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
+Delimiter = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="Between CSV cells. Without it: what the first line has most of.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
+FileFormat = Annotated[
+    Format | None,
+    typer.Option(
+        "--format", help="Format of the data file, if its name does not tell.", rich_help_panel=DATA, show_default=False
+    ),
+]
+Json = Annotated[
+    bool, typer.Option("--json", help="Print one JSON object instead of sentences.", rich_help_panel=OUTPUT)
+]
+
+
+def read(
+    path: Path,
+    *,
+    target: str | None = None,
+    drop: list[str] | None = None,
+    na: list[str] | None = None,
+    header: bool | None = None,
+    delimiter: str | None = None,
+    format: Format | None = None,
+) -> Any:
+    """The table in a file, with the options above."""
+    from maxmargin.data import CsvOptions, read_table
+    from maxmargin.data.files import suffix_of
+
+    if delimiter is not None:
+        delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
+    elif suffix_of(path) == ".tsv":
+        delimiter = "\t"
+    csv = CsvOptions(header=header, delimiter=delimiter, na=tuple(na or ()))
+    kind = None if format is None else format.value
+    return read_table(path, target=target, drop=drop or (), format=kind, csv=csv)

@@ -1,0 +1,52 @@
+"""The findings as sentences; the page and the terminal say the same."""
+
+from __future__ import annotations
+
+from maxmargin.report.outcome import Outcome, TestPart
+from maxmargin.solution import Status
+
+
+def percent(share: float) -> str:
+    """A share with as many digits as it deserves.
+
+    Examples
+    --------
+    >>> percent(0.0351), percent(0.0), percent(0.12345)
+    ('3.5 %', '0 %', '12.3 %')
+    """
+    return "0 %" if share == 0 else f"{100 * share:.1f} %"
+
+
+def certificate_in_words(outcome: Outcome) -> str:
+    """What was proven, for somebody who has never heard of duality."""
+    verdict, machine = outcome.verdict, outcome.model.machine
+    if not verdict.accepted:
+        return f"The certificate was REJECTED: the check '{verdict.worst}' failed. Do not trust this model."
+    within = max(0.0, verdict.primal - verdict.dual)
+    return (
+        f"No hyperplane can have an objective below {verdict.dual:.10g}; this one has {verdict.primal:.10g}, so it is "
+        f"within {within:.2g} ({verdict.gap:.1e} of the objective) of the best there is. Its weights are within "
+        f"{machine.certificate_.distance_bound:.1e} of the best weights."
+    )
+
+
+def status_in_words(outcome: Outcome) -> str:
+    solution = outcome.model.machine.solution_
+    if solution.status is Status.CONVERGED:
+        return f"converged: {solution.status.sentence}"
+    return (
+        f"stopped early: {solution.status.sentence}. The model is usable; its relative gap is {solution.gap:.1e}, "
+        f"which means that no hyperplane's objective is lower by more than that share"
+    )
+
+
+def test_in_words(test: TestPart) -> str:
+    low, high = test.interval
+    return (
+        f"{test.n_wrong} of {len(test.y)} unseen rows answered wrongly: error {percent(test.error)}, 95 % confidence "
+        f"interval {percent(low)} to {percent(high)} (always answering the larger class: "
+        f"{percent(test.majority_error)})"
+    )
+
+
+test_in_words.__test__ = False  # type: ignore[attr-defined]
