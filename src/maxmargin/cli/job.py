@@ -24,6 +24,8 @@ from maxmargin.selection import Search, choose_C, holdout
 from maxmargin.svm import ConvergenceWarning, LinearSVC
 from maxmargin.svm.progress import reporting_to
 
+MANY_CLASSES = 30
+
 
 @dataclass(frozen=True)
 class Job:
@@ -162,8 +164,8 @@ def _two_classes(table: Table, positive: str | None) -> NDArray[Any]:
     if len(classes) == 1:
         raise DataError(table.source, "labels", f"every row has the label {classes[0]!r}; two classes are needed")
     if len(classes) > 2:
-        number = y.dtype.kind == "f"
-        hint = " These look like numbers to predict, not classes." if number else ""
+        numbers = y.dtype.kind in "fiu" and len(classes) > MANY_CLASSES
+        hint = " These look like numbers to predict, not like classes." if numbers else ""
         raise DataError(
             table.source,
             "labels",

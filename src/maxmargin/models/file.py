@@ -107,7 +107,15 @@ def to_bytes(model: Model, *, dual: bool = True) -> bytes:
         "document": document,
         "sha256": checksum(document, plain),
     }
-    return bytes(pack(plain, metadata=metadata))
+    return _ordered(bytes(pack(plain, metadata=metadata)))
+
+
+def _ordered(blob: bytes) -> bytes:
+    """The file with its header's keys in order: safetensors writes metadata in a random one."""
+    size = int.from_bytes(blob[:8], "little")
+    text = json.dumps(json.loads(blob[8 : 8 + size]), sort_keys=True, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8
+    return len(text).to_bytes(8, "little") + text + blob[8 + size :]
 
 
 def checksum(document: str, tensors: dict[str, Any]) -> str:

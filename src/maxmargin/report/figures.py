@@ -15,7 +15,7 @@ from maxmargin.report.outcome import Outcome
 from maxmargin.selection import Search
 
 BLUE, ORANGE, GREY, INK = "#2563eb", "#c2410c", "#9ca3af", "#1f2937"
-SIZE = (4.6, 3.1)  # inches: text stays readable on a phone
+SIZE = (3.9, 2.8)  # inches: text stays readable on a phone
 STYLE = {
     "font.size": 9,
     "axes.spines.top": False,

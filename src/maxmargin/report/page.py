@@ -11,7 +11,7 @@ from typing import Any
 from maxmargin.data.files import atomic_write
 from maxmargin.report.figures import Figure, gap_figure, margin_figure, search_figure, weights_figure
 from maxmargin.report.outcome import Outcome
-from maxmargin.report.words import certificate_in_words, percent, status_in_words, test_in_words
+from maxmargin.report.words import ROUNDING, certificate_in_words, duration, percent, status_in_words, test_in_words
 from maxmargin.runtime import core_info
 
 STYLE = """
@@ -112,8 +112,8 @@ def _cards(outcome: Outcome) -> str:
     machine = outcome.model.machine
     cards = [
         (
-            "within " + f"{outcome.verdict.gap:.0e}" if outcome.verdict else "REJECTED",
-            "of the best objective, verified",
+            f"{max(outcome.verdict.gap, ROUNDING):.0e}" if outcome.verdict else "REJECTED",
+            "at most above the best objective, verified",
         ),
         (f"{machine.C:g}", "C" + (", by cross-validation" if outcome.search is not None else "")),
         (f"{len(machine.support_)} of {outcome.data.n_learn}", "rows are support vectors"),
@@ -138,7 +138,7 @@ def _data(outcome: Outcome) -> str:
         facts.append(("labels", f"column {data.target}"))
     if data.n_incomplete:
         facts.append(("left out", f"{data.n_incomplete} rows with missing values"))
-    facts += [("", note) for note in data.notes]
+    facts += [("preparation", note) for note in data.notes]
     if outcome.separability is not None:
         facts.append(("separability", str(outcome.separability)))
     table = f"<table><caption>Rows of each class</caption>{head}{body}</table>"
@@ -204,7 +204,7 @@ def _reproduce(outcome: Outcome) -> str:
         ("Python", platform.python_version()),
         ("seed", outcome.seed),
         ("rows' fingerprint", f"sha256 {digest}" if digest else "none"),
-        ("time", ", ".join(f"{stage} {seconds:.2f} s" for stage, seconds in outcome.seconds.items())),
+        ("time", ", ".join(f"{stage} {duration(seconds)}" for stage, seconds in outcome.seconds.items())),
     ]
     body = f"<pre>{escape(outcome.command)}</pre>" + _rows(facts)
     note = '<p class="soft">The same command gives the same weights to the last bit for any number of threads.</p>'

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import math
+
+import numpy as np
+
 from maxmargin.report.outcome import Outcome, TestPart
 from maxmargin.solution import Status
+
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 def percent(share: float) -> str:
@@ -17,16 +23,32 @@ def percent(share: float) -> str:
     return "0 %" if share == 0 else f"{100 * share:.1f} %"
 
 
+def duration(seconds: float) -> str:
+    """A time in the unit it deserves.
+
+    Examples
+    --------
+    >>> duration(0.0042), duration(3.21), duration(600)
+    ('4 ms', '3.2 s', '600 s')
+    """
+    if seconds < 1.0:
+        return f"{1e3 * seconds:.0f} ms"
+    return f"{seconds:.1f} s" if seconds < 100.0 else f"{seconds:.0f} s"
+
+
 def certificate_in_words(outcome: Outcome) -> str:
     """What was proven, for somebody who has never heard of duality."""
     verdict, machine = outcome.verdict, outcome.model.machine
     if not verdict.accepted:
         return f"The certificate was REJECTED: the check '{verdict.worst}' failed. Do not trust this model."
-    within = max(0.0, verdict.primal - verdict.dual)
+    # Both values are sums of many terms: closer than rounding, nothing is proven.
+    gap = max(verdict.gap, ROUNDING)
+    within = max(verdict.primal - verdict.dual, ROUNDING * abs(verdict.primal))
+    distance = max(machine.certificate_.distance_bound, math.sqrt(2.0 * within))
     return (
         f"No hyperplane can have an objective below {verdict.dual:.10g}; this one has {verdict.primal:.10g}, so it is "
-        f"within {within:.2g} ({verdict.gap:.1e} of the objective) of the best there is. Its weights are within "
-        f"{machine.certificate_.distance_bound:.1e} of the best weights."
+        f"within {within:.2g} ({gap:.1e} of the objective) of the best there is. Its weights are within "
+        f"{distance:.1e} of the best weights."
     )
 
 
