@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.data.errors import DataError, need
-from maxmargin.data.table import Table, find_target, plain_labels, unique_names
+from maxmargin.data.table import Table, find_target, plain_labels, unique_names, written_names
 
 
 def import_arrow(purpose: str) -> Any:
@@ -39,7 +39,7 @@ def read_parquet(path: str | os.PathLike[str], *, target: str | int | None = Non
 
     try:
         with open(path, "rb") as file:
-            arrow = parquet.read_table(file)
+            arrow = parquet.ParquetFile(file).read()
     except (pa.ArrowException, OSError) as error:
         raise _unreadable(path, "Parquet", error) from None
     return table_from_arrow(arrow, str(path), target=target, drop=drop)
@@ -92,12 +92,12 @@ def labels_from(column: Any, source: str, name: str) -> NDArray[Any]:
     pa = import_arrow("reading labels")
     from pyarrow import compute
 
-    if column.null_count:
-        row = int(np.flatnonzero(column.is_null().to_numpy())[0])
+    missing = np.flatnonzero(column.is_null(nan_is_null=pa.types.is_floating(column.type)).to_numpy())
+    if len(missing):
         raise DataError(
             source,
-            f"column {name!r}, row {row}",
-            f"the label is missing ({column.null_count} in all; rows count from 0); every row needs one",
+            f"column {name!r}, row {missing[0]}",
+            f"the label is missing ({len(missing)} in all; rows count from 0); every row needs one",
         )
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
@@ -105,7 +105,7 @@ def labels_from(column: Any, source: str, name: str) -> NDArray[Any]:
     if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
         return np.asarray(compute.utf8_trim_whitespace(column.cast(pa.large_string())).to_pylist())
     if pa.types.is_decimal(kind):
-        column = column.cast(pa.float64())
+        column = numbers_from_decimals(column)
     elif not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)):
         raise DataError(
             source, f"column {name!r}", f"labels must be text, numbers or truth values; this column holds {kind}"
@@ -113,15 +113,19 @@ def labels_from(column: Any, source: str, name: str) -> NDArray[Any]:
     return plain_labels(np.asarray(column.to_numpy()))
 
 
+def numbers_from_decimals(values: Any) -> Any:
+    """The nearest float64 of each decimal number: by way of text, since the direct cast rounds twice."""
+    pa = import_arrow("reading decimal numbers")
+    return values.cast(pa.string()).cast(pa.float64())
+
+
 def _arrow_from(table: Table) -> Any:
     pa = import_arrow("writing Parquet and Arrow")
     X = table.columns.toarray() if sp.issparse(table.columns) else table.columns
-    names = list(table.names or (f"x{i}" for i in range(table.n_columns)))
     columns = [pa.array(np.ascontiguousarray(X[:, j])) for j in range(X.shape[1])]
     if table.y is not None:
-        names.append(table.target or "label")
         columns.append(pa.array(table.y.tolist()))
-    return pa.table(columns, names=names)
+    return pa.table(columns, names=written_names(table))
 
 
 def write_parquet(table: Table, file: IO[bytes]) -> None:

@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.data.arrow import import_arrow
-from maxmargin.data.csv import CsvOptions, parse_csv
+from maxmargin.data.csv import BadRow, CsvOptions, parse_csv
 from maxmargin.data.encoding import gaps, is_text, strange_cells
 from maxmargin.data.errors import DataError
 from maxmargin.data.files import open_bytes
 from maxmargin.data.formats import format_of, read_table
 from maxmargin.data.svmlight import feed
-from maxmargin.data.table import Table, shortened
+from maxmargin.data.table import Table, plain_labels, shortened
 
 MOST_PROBLEMS = 20
 WIDE_RANGE = 1e4  # between the largest and the smallest column
@@ -115,7 +115,7 @@ def _check_svmlight(path: str | os.PathLike[str], findings: Findings) -> None:
     if len(empty):
         place = f"line {lines[empty[0]]}"
         findings.add(Problem(place, f"{len(empty)} rows have no values at all", "Fine if they are meant.", "warning"))
-    _check_labels(labels, findings)
+    _check_labels(plain_labels(labels), findings)
     X = sp.csr_array((values, columns, np.concatenate([[0], row_ends])), shape=(len(labels), max(largest, 0) + 1))
     _check_ranges(np.asarray(abs(X).max(axis=0).toarray()).ravel(), None, findings)
 
@@ -130,12 +130,11 @@ def _lenient_csv(
     import_arrow("reading CSV")
     with open_bytes(path) as file:
         raw = file.read()
-    bad_rows: list[Any] = []
+    bad_rows: list[BadRow] = []
     table = parse_csv(raw, str(path), target=target, drop=drop, options=options, bad_rows=bad_rows)
     for row in bad_rows:
-        place = "file" if row.number is None else f"line {row.number}"
-        what = f"expected {row.expected_columns} cells as in line 1, found {row.actual_columns} ({row.text[:60]!r})"
-        findings.add(Problem(place, what, "Quote cells that contain the delimiter, or complete the line."))
+        what = f"expected {row.expected} cells as in the first line, found {row.found} ({row.text[:60]!r})"
+        findings.add(Problem(f"line {row.line}", what, "Quote cells that contain the delimiter, or complete the line."))
     return table
 
 

@@ -16,11 +16,11 @@ import scipy.sparse as sp
 from maxmargin.data.arrow import import_arrow, table_from_arrow
 from maxmargin.data.errors import DataError
 from maxmargin.data.files import open_bytes
+from maxmargin.data.layout import LARGEST_BLOCK, Layout, never_closed
 from maxmargin.data.svmlight import number
-from maxmargin.data.table import Table, find_target, unique_names
+from maxmargin.data.table import Table, find_target, written_names
 
 GAPS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "-NaN", "-nan", "<NA>")
-BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -89,126 +89,104 @@ def parse_csv(
     target: str | int | None = None,
     drop: Sequence[str] = (),
     options: CsvOptions | None = None,
-    bad_rows: list[Any] | None = None,
+    bad_rows: list[BadRow] | None = None,
 ) -> Table:
     """Read CSV text from bytes or an Arrow buffer; with ``bad_rows``, rows of a wrong length go there instead."""
     options = options or CsvOptions()
-    layout = Layout.of(raw, source, options)
-    arrow = _read(raw, source, layout, options, find_target(source, layout.names, target), bad_rows)
+    layout = Layout.of(raw, source, options.header, options.delimiter)
+    body = import_arrow("reading CSV").py_buffer(raw).slice(layout.begin)
+    if len(body) == 0:
+        raise DataError(source, "file", "there is no row below the header")
+    arrow = _read(body, source, layout, options, find_target(source, layout.names, target), bad_rows)
     return table_from_arrow(arrow, source, target=target, drop=drop)
 
 
 @dataclass(frozen=True)
-class Layout:
-    """Names, delimiter, and whether the first line holds the names."""
+class BadRow:
+    """A row with more or fewer cells than the first one."""
 
-    names: tuple[str, ...]
-    delimiter: str
-    header: bool
-
-    @classmethod
-    def of(cls, raw: Any, source: str, options: CsvOptions) -> Layout:
-        head = bytes(memoryview(raw)[:BLOCK]).decode("utf-8-sig", errors="replace")
-        first = next((line for line in head.splitlines() if line.strip()), None)
-        if first is None:
-            raise DataError(source, "file", "the file is empty")
-        delimiter = options.delimiter or max(",;\t|", key=_outside_quotes(first).count)
-        if len(delimiter) != 1 or delimiter in '"\r\n' or not delimiter.isascii():
-            raise DataError(source, "file", f"the delimiter must be one character, got {delimiter!r}")
-        try:
-            # A name in quotes may contain line ends, so the reader gets more than the first line.
-            cells = next(textbook_csv.reader(io.StringIO(head.lstrip("\r\n")), delimiter=delimiter))
-        except (textbook_csv.Error, StopIteration) as error:
-            raise DataError(source, "line 1", f"the first line cannot be read: {error}") from None
-        header = options.header if options.header is not None else not any(map(_is_number, cells))
-        if not header:
-            return cls(tuple(f"x{i}" for i in range(len(cells))), delimiter, False)
-        return cls(unique_names(source, cells), delimiter, True)
-
-
-def _outside_quotes(line: str) -> str:
-    return re.sub(r'"[^"]*"', "", line)
-
-
-def _is_number(cell: str) -> bool:
-    try:
-        float(cell)
-    except ValueError:
-        return False
-    return cell.strip().lower().lstrip("+-") not in ("nan", "inf", "infinity")
+    line: int
+    expected: int
+    found: int
+    text: str
 
 
 def _read(
-    raw: Any, source: str, layout: Layout, options: CsvOptions, target: int | None, bad_rows: list[Any] | None
+    body: Any, source: str, layout: Layout, options: CsvOptions, target: int | None, bad_rows: list[BadRow] | None
 ) -> Any:
     """The Arrow table: numbers where the first block shows numbers, and text where it does not."""
     pa = import_arrow("reading CSV")
-    parse: dict[str, Any] = {"delimiter": layout.delimiter, "newlines_in_values": False}
+    # Without quotes, every line end ends a row, and blocks can be cut at line ends.
+    parse = {"delimiter": layout.delimiter, "newlines_in_values": re.search(b'"', body) is not None}
+    gaps = [*GAPS, *options.na]
     try:
-        types = _types_of_first_block(raw, layout, options, parse, target)
-        return _parse(raw, layout, options, parse, types)
+        types = _types_of_first_block(body, layout, gaps, parse, target)
+        arrow = _parse(body, layout, gaps, parse, types, layout.block)
     except pa.ArrowInvalid:
-        pass
-    # A number column that turns to text further down, a line end inside quotes, or a broken line: take everything
-    # as text, one row after the other, and decide column by column.
-    parse["newlines_in_values"] = True
+        arrow = _read_as_text(body, source, layout, gaps, parse, bad_rows)
+    if parse["newlines_in_values"] and _left_open(arrow, body, layout):
+        n_rows = arrow.num_rows + len(bad_rows or ())
+        raise _open_quote(source, next(layout.places(body, [n_rows]))[0])
+    return _numbers_where_possible(arrow, gaps, target)
+
+
+def _read_as_text(
+    body: Any, source: str, layout: Layout, gaps: list[str], parse: dict[str, Any], bad_rows: list[BadRow] | None
+) -> Any:
+    """All columns as text, one row after the other: for a column of numbers that turns to text, or a broken line."""
+    pa = import_arrow("reading CSV")
+    text = {name: pa.string() for name in layout.names}
+    block = layout.block
+    while True:
+        skipped: list[Any] = []
+        skip = {} if bad_rows is None else {"invalid_row_handler": _collector(skipped)}
+        try:
+            arrow = _parse(body, layout, gaps, parse | skip, text, block, threads=False)
+            break
+        except pa.ArrowInvalid as error:
+            if "straddling" not in str(error) or block >= min(len(body), LARGEST_BLOCK):
+                raise _explain(str(error), body, source, layout) from None
+        block = min(16 * block, LARGEST_BLOCK)
     if bad_rows is not None:
-        parse["invalid_row_handler"] = _collector(bad_rows)
-    try:
-        text = _parse(raw, layout, options, parse, {name: pa.string() for name in layout.names}, threads=False)
-    except pa.ArrowInvalid as error:
-        raise _explain(str(error), source, layout) from None
-    return _numbers_where_possible(text, target)
+        lines = layout.places(body, [row.number for row in skipped])
+        for row, (line, _) in zip(skipped, lines, strict=False):
+            bad_rows.append(BadRow(line, row.expected_columns, row.actual_columns, row.text))
+    return arrow
 
 
-def _collector(bad_rows: list[Any]) -> Any:
+def _collector(skipped: list[Any]) -> Any:
     def skip(row: Any) -> str:
-        bad_rows.append(row)
+        skipped.append(row)
         return "skip"
 
     return skip
 
 
 def _parse(
-    raw: Any, layout: Layout, options: CsvOptions, parse: dict[str, Any], types: dict[str, Any], threads: bool = True
+    body: Any, layout: Layout, gaps: list[str], parse: dict[str, Any], types: Any, block: int, threads: bool = True
 ) -> Any:
     pa = import_arrow("reading CSV")
     from pyarrow import csv
 
     return csv.read_csv(
-        pa.BufferReader(raw),
-        read_options=_read_options(layout, threads),
+        pa.BufferReader(body),
+        read_options=csv.ReadOptions(column_names=list(layout.names), use_threads=threads, block_size=block),
         parse_options=csv.ParseOptions(**parse),
-        convert_options=_convert_options(options, types),
+        convert_options=csv.ConvertOptions(null_values=gaps, strings_can_be_null=True, column_types=types),
     )
-
-
-def _read_options(layout: Layout, threads: bool = True) -> Any:
-    from pyarrow import csv
-
-    return csv.ReadOptions(
-        column_names=list(layout.names), skip_rows_after_names=int(layout.header), use_threads=threads, block_size=BLOCK
-    )
-
-
-def _convert_options(options: CsvOptions, types: dict[str, Any] | None = None) -> Any:
-    from pyarrow import csv
-
-    gaps = [*GAPS, *options.na]
-    return csv.ConvertOptions(null_values=gaps, strings_can_be_null=True, column_types=types)
 
 
 def _types_of_first_block(
-    raw: Any, layout: Layout, options: CsvOptions, parse: dict[str, Any], target: int | None
+    body: Any, layout: Layout, gaps: list[str], parse: dict[str, Any], target: int | None
 ) -> dict[str, Any]:
     pa = import_arrow("reading CSV")
     from pyarrow import csv
 
     reader = csv.open_csv(
-        pa.BufferReader(raw),
-        read_options=_read_options(layout),
+        pa.BufferReader(body),
+        read_options=csv.ReadOptions(column_names=list(layout.names), block_size=layout.block),
         parse_options=csv.ParseOptions(**parse),
-        convert_options=_convert_options(options),
+        convert_options=csv.ConvertOptions(null_values=gaps, strings_can_be_null=True),
     )
     types: dict[str, Any] = {}
     for position, column in enumerate(reader.schema):
@@ -225,61 +203,86 @@ def _types_of_first_block(
     return types
 
 
-def _numbers_where_possible(text: Any, target: int | None) -> Any:
+def _numbers_where_possible(table: Any, gaps: list[str], target: int | None) -> Any:
+    """Text columns without the gaps that blanks surround, and as numbers if nothing but numbers is left."""
     pa = import_arrow("reading CSV")
     from pyarrow import compute
 
     columns = []
-    for position, column in enumerate(text.columns):
-        trimmed = compute.utf8_trim_whitespace(column)
-        for kind in ([pa.int64()] if position == target else []) + [pa.float64()]:
-            try:
-                column = compute.cast(trimmed, kind)
-                break
-            except pa.ArrowInvalid:
-                continue
+    for position, column in enumerate(table.columns):
+        if pa.types.is_string(column.type):
+            trimmed = compute.utf8_trim_whitespace(column)
+            missing = compute.is_in(trimmed, value_set=pa.array(gaps))
+            if compute.any(missing).as_py():
+                trimmed = compute.if_else(missing, None, trimmed)
+                column = compute.if_else(missing, None, column)
+            for kind in [pa.int64(), pa.float64()] if position == target else [pa.float64(), pa.bool_()]:
+                try:
+                    column = compute.cast(trimmed, kind)
+                    break
+                except pa.ArrowInvalid:
+                    continue
         columns.append(column)
-    return pa.table(columns, names=text.column_names)
+    return pa.table(columns, names=table.column_names)
 
 
-def _explain(message: str, source: str, layout: Layout) -> DataError:
+def _left_open(arrow: Any, body: Any, layout: Layout) -> bool:
+    """Whether a quote is never closed: PyArrow takes all that follows it for one cell, so it is in the last row."""
+    pa = import_arrow("reading CSV")
+    if arrow.num_rows == 0:
+        return False
+    cells = [c[-1].as_py() or "" if pa.types.is_string(c.type) else "" for c in arrow.columns]
+    tail = bytes(memoryview(body)[-layout.block :])
+    stripped = tail.rstrip(b"\r\n")
+    if len(stripped) < len(tail):
+        return cells[-1].endswith(("\r", "\n")) and not stripped.endswith(b'"')
+    lines = re.split(rb"(?<=\n)|(?<=\r)(?!\n)", tail)
+    n_lines = 1 + sum(len(re.findall(r"\r\n?|\n", cell)) for cell in cells)
+    return never_closed(b"".join(lines[-n_lines:]), layout.delimiter)
+
+
+def _open_quote(source: str, line: int) -> DataError:
+    return DataError(
+        source, f"line {line}", 'a quote is opened in this row and never closed: look for a lone " character'
+    )
+
+
+def _explain(message: str, body: Any, source: str, layout: Layout) -> DataError:
     """PyArrow's message with the place as ours."""
     found = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)(?:: (.*))?", message, re.DOTALL)
     if found:
         row, expected, got, text = found.groups()
-        shown = (text or "").strip()[:60]
-        return DataError(
-            source,
-            f"line {row}",
-            f"expected {expected} cells as in the first line, found {got} ({shown!r}). Quote cells that contain "
-            f"{layout.delimiter!r}, or name another delimiter",
-        )
-    found = re.search(r"In CSV column #(\d+): (?:Row #(\d+): )?(.*)", message, re.DOTALL)
+        for line, span in layout.places(body, [int(row)]):
+            if never_closed(bytes(memoryview(body)[span]), layout.delimiter):
+                return _open_quote(source, line)
+            shown = (text or "").strip()[:60]
+            return DataError(
+                source,
+                f"line {line}",
+                f"expected {expected} cells as in line {layout.first}, found {got} ({shown!r}). Quote cells that "
+                f"contain {layout.delimiter!r}, or name another delimiter",
+            )
+    found = re.search(r"In CSV column #(\d+):.*invalid UTF8", message, re.DOTALL)
     if found:
-        column, row, what = found.groups()
-        name = layout.names[int(column)] if int(column) < len(layout.names) else column
-        place = f"column {name!r}" + (f", line {row}" if row else "")
-        if "invalid UTF8" in what:
-            what = "the text is not UTF-8; convert the file, for example with iconv -f latin1 -t utf8"
-        return DataError(source, place, what.strip()[:200])
+        try:
+            str(body, "utf-8")
+        except UnicodeDecodeError as error:
+            line = layout.line + len(re.findall(rb"\r\n?|\n", memoryview(body)[: error.start]))
+            return DataError(
+                source,
+                f"column {layout.names[int(found[1])]!r}, line {line}",
+                "the text is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8",
+            )
     if "straddling" in message:
-        return DataError(
-            source,
-            "file",
-            'a row is longer than 1 MB, or a quote is opened and never closed: look for a lone " character',
-        )
-    if "Empty CSV" in message:
-        return DataError(source, "file", "there is no row below the header")
+        return DataError(source, "file", "a row is longer than 1 GB; is the delimiter right?")
     return DataError(source, "file", message.strip()[:200])
 
 
-def write_csv(table: Table, file: IO[bytes]) -> None:
+def write_csv(table: Table, file: IO[bytes], *, delimiter: str = ",") -> None:
     """Write feature columns and labels, with a header; every value reads back as the same float64."""
-    names = list(table.names or (f"x{i}" for i in range(table.n_columns)))
-    target = [] if table.y is None else [table.target or "label"]
     text = io.StringIO()
-    writer = textbook_csv.writer(text, lineterminator="\n")
-    writer.writerow(names + target)
+    writer = textbook_csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    writer.writerow(written_names(table))
     block = 1024
     for begin in range(0, table.n_rows, block):
         part = table.columns[begin : begin + block]

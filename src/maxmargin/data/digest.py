@@ -9,13 +9,16 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxmargin.data.table import plain_labels
+
 BLOCK = 4096  # rows
 
 
 def digest(X: Any, y: NDArray[Any]) -> str:
     """SHA-256 of the shape, the non-zero values with their columns, and the labels.
 
-    The same numbers give the same digest whether they are dense or sparse, float32 or float64.
+    The same numbers give the same digest whether they are dense or sparse, float32 or float64; so do labels that
+    are whole numbers, whatever their type.
 
     Examples
     --------
@@ -33,6 +36,6 @@ def digest(X: Any, y: NDArray[Any]) -> str:
         # + 0.0 makes one zero of the two
         for array, dtype in ((part.indptr, "<i8"), (part.indices, "<i8"), (part.data + 0.0, "<f8")):
             state.update(np.ascontiguousarray(array, dtype=dtype).tobytes())
-    for label in y.tolist():
+    for label in plain_labels(y).tolist():
         state.update(repr(label).encode() + b"\n")
     return state.hexdigest()

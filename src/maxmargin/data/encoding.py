@@ -5,6 +5,7 @@ What was learned from the training rows is kept, so that later rows are encoded 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.data.arrow import import_arrow
+from maxmargin.data.arrow import import_arrow, numbers_from_decimals
 from maxmargin.data.errors import DataError
-from maxmargin.data.table import Table, shortened
+from maxmargin.data.table import Table, is_number, shortened
 
 MISSING = ("error", "mean", "drop")
 TEXT = ("error", "onehot", "drop")
@@ -74,15 +75,17 @@ class Encoding:
         ----------
         table : the training rows.
         missing : "error", or "mean": the column's mean fills a gap (a gap in a text column sets no level).
-            Rows are dropped by :func:`complete_rows`, before.
+            "drop" is "error" here: rows are dropped by :func:`complete_rows`, before.
         text : "error", "onehot": one column of 0 and 1 for each text, or "drop": leave text columns out.
         """
+        if missing not in MISSING or text not in TEXT:
+            raise ValueError(f"missing must be one of {MISSING}, got {missing!r}; text one of {TEXT}, got {text!r}")
         problems, columns = [], []
         for name in table.names or ():
             values = table.columns.column(name)
             if is_text(values):
                 if text == "onehot":
-                    columns.append(_learn_levels(values, table.source, name))
+                    columns.append(_learn_levels(values, table.source, name, missing))
                 elif text == "error":
                     problems.append((name, values))
             else:
@@ -109,7 +112,12 @@ class Encoding:
         self._check(wanted, table.source)
         width = sum(column.width for column in self.columns)
         if len(self.columns) < SPARSE_BELOW * width:
-            return sp.csr_array(sp.vstack([sp.csr_array(part) for part in self._blocks(wanted)]))
+            parts, begin = [], 0
+            for part in self._blocks(wanted):
+                _check_finite(part, table.source, self.feature_names, begin)
+                parts.append(sp.csr_array(part))
+                begin += len(part)
+            return sp.csr_array(sp.vstack(parts))
         single = all(column.type == "float" for column in wanted.columns)
         X = np.empty((wanted.num_rows, width), dtype=np.float32 if single else np.float64)
         begin = 0
@@ -127,12 +135,12 @@ class Encoding:
     def _check(self, wanted: Any, source: str) -> None:
         for column in self.columns:
             values = wanted.column(column.name)
-            if column.levels is None:
-                if is_text(values):
-                    raise _text_error(source, [(column.name, values)])
+            if column.levels is None and is_text(values):
+                raise _text_error(source, [(column.name, values)])
+            if not is_text(values):
                 _refuse_odd_types(values, source, column.name)
-                if column.fill is None:
-                    _refuse_gaps(values, source, column.name)
+            if column.levels is None and column.fill is None:
+                _refuse_gaps(values, source, column.name)
 
 
 def is_text(values: Any) -> bool:
@@ -174,11 +182,15 @@ def _learn_numbers(values: Any, source: str, name: str, missing: str) -> Column:
     return Column(name, None, fill)
 
 
-def _learn_levels(values: Any, source: str, name: str) -> Column:
+def _learn_levels(values: Any, source: str, name: str, missing: str) -> Column:
     from pyarrow import compute
 
+    if missing != "mean":
+        _refuse_gaps(values, source, name)
     found = compute.unique(_trimmed(values)).to_pylist()
     levels = tuple(sorted(level for level in found if level is not None))
+    if not levels:
+        raise DataError(source, f"column {name!r}", f"no row has a value; leave it out with --drop {name!r}")
     if len(levels) > MOST_LEVELS:
         raise DataError(
             source,
@@ -202,22 +214,41 @@ def _encode(column: Column, values: Any) -> NDArray[Any]:
         if column.fill is not None:
             numbers = np.where(np.isnan(numbers), column.fill, numbers)
         return numbers
-    from pyarrow import compute
-
-    pa = import_arrow("reading columns")
-    text = _trimmed(values) if is_text(values) else compute.cast(values, pa.large_string())
-    levels = pa.array(column.levels, pa.large_string())
-    position = compute.fill_null(compute.index_in(text, levels), -1).to_numpy(zero_copy_only=False)
+    position = _level_of(column.levels, values)
     out = np.zeros((len(position), len(column.levels)))
     known = np.flatnonzero(position >= 0)
     out[known, position[known]] = 1.0
     return out
 
 
+def _level_of(levels: tuple[str, ...], values: Any) -> NDArray[Any]:
+    """Position of each row's level; -1 for unknown text and gaps."""
+    from pyarrow import compute
+
+    pa = import_arrow("reading columns")
+    if is_text(values):
+        keys, cells = pa.array(levels, pa.large_string()), _trimmed(values)
+    else:
+        # A file in which each cell of the column is a number: "1.50", "01" and "True" were read as 1.5, 1 and true.
+        truth = {"true": 1.0, "false": 0.0} if pa.types.is_boolean(values.type) else {}
+        keys = pa.array([truth.get(level.lower(), _number_or_nan(level)) for level in levels])
+        cells = pa.array(_as_float(values), from_pandas=True)  # a gap, NaN, is none of the levels
+    return np.asarray(compute.fill_null(compute.index_in(cells, keys), -1).to_numpy(zero_copy_only=False))
+
+
+def _number_or_nan(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        return np.nan
+
+
 def _as_float(values: Any) -> NDArray[Any]:
     """Numbers as float32 or float64, gaps as NaN."""
     pa = import_arrow("reading columns")
-    if not pa.types.is_floating(values.type):
+    if pa.types.is_decimal(values.type):
+        values = numbers_from_decimals(values)
+    elif not pa.types.is_floating(values.type):
         values = values.cast(pa.float64(), safe=False)
     elif pa.types.is_float16(values.type):
         values = values.cast(pa.float32())
@@ -239,11 +270,12 @@ def _refuse_gaps(values: Any, source: str, name: str) -> None:
     where = gaps(values)
     if where.any():
         count = int(where.sum())
+        cure = "Let gaps stand for none of the texts" if is_text(values) else "Fill gaps with the column's mean"
         raise DataError(
             source,
             f"column {name!r}, row {int(np.argmax(where))}",
-            f"{count} value{'s are' if count > 1 else ' is'} missing. Fill gaps with the column's mean (--missing mean)"
-            f", leave such rows out (--missing drop), or leave the column out (--drop {name!r})",
+            f"{count} value{'s are' if count > 1 else ' is'} missing. {cure} (--missing mean), leave such "
+            f"rows out (--missing drop), or leave the column out (--drop {name!r})",
         )
 
 
@@ -273,9 +305,7 @@ def strange_cells(values: Any) -> tuple[int, str, set[str], float]:
     for row, cell in enumerate(values.to_pylist()):
         if cell is None:
             continue
-        try:
-            float(cell)
-        except ValueError:
+        if not is_number(cell) and not math.isinf(_number_or_nan(cell)):
             count += 1
             kinds.add(cell.strip())
             first = first or (row, cell.strip()[:60])
@@ -283,13 +313,13 @@ def strange_cells(values: Any) -> tuple[int, str, set[str], float]:
     return row, cell, kinds, count / max(1, len(values))
 
 
-def _check_finite(X: NDArray[Any], source: str, names: tuple[str, ...]) -> None:
+def _check_finite(X: NDArray[Any], source: str, names: tuple[str, ...], first_row: int = 0) -> None:
     for begin in range(0, len(X), 65536):
         bad = np.argwhere(~np.isfinite(X[begin : begin + 65536]))
         if len(bad):
             i, j = int(bad[0][0]), int(bad[0][1])
             raise DataError(
                 source,
-                f"column {names[j]!r}, row {begin + i}",
+                f"column {names[j]!r}, row {first_row + begin + i}",
                 f"the value is {X[begin + i, j]}; expected a finite number",
             )

@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 import os
+import secrets
 import stat
 import zlib
 from collections.abc import Iterator
@@ -48,15 +49,21 @@ def open_bytes(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         with opener(path, "rb") as unpacked:
             yield cast(IO[bytes], unpacked)
     except DAMAGE as error:
-        raise DataError(str(path), "file", f"the compressed file is damaged: {error}") from error
+        raise DataError(
+            str(path),
+            "file",
+            f"the compressed file is damaged: {error}. Fetch or pack it again; if it is not compressed, leave the "
+            f"{Path(path).suffix} off its name",
+        ) from error
 
 
 @contextmanager
 def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """Write a file that appears whole or not at all; an older file of that name stays until then.
 
-    Where the file system can, the new content has no name until it is complete, so that not even a killed process
-    leaves anything behind. Devices and pipes are written to directly.
+    Where the file system can, the new content has no name until it is complete, so that a killed process leaves
+    nothing half-written behind; where an older file is replaced, the complete content has a hidden name for one
+    instant. Devices and pipes are written to directly.
 
     Examples
     --------
@@ -67,25 +74,30 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     ...     pathlib.Path(folder, "note.txt").read_bytes()
     b'whole'
     """
-    target = os.path.realpath(path)
-    if os.path.exists(target) and not stat.S_ISREG(os.stat(target).st_mode):
-        with open(target, "wb") as device:
+    # The path itself is asked: what /dev/stdout leads to, a pipe for example, may have no path of its own.
+    if os.path.exists(path) and not stat.S_ISREG(os.stat(path).st_mode):
+        with open(path, "wb") as device:
             yield device
         return
-    folder = os.path.dirname(target)
-    hidden = os.path.join(folder, f".{os.path.basename(target)[:200]}.{os.getpid()}.part")
-    descriptor, named = _new_file(folder, hidden)
+    target = os.path.realpath(path)
+    folder, mode = os.path.dirname(target), _mode(target)
+    # Short, because a name may have 255 bytes; random, so that neither threads nor leftovers get in the way.
+    hidden = os.path.join(folder, f".{secrets.token_hex(8)}.part")
+    try:
+        descriptor, named = _new_file(folder, hidden, 0o666 if mode is None else 0o600)
+    except OSError as error:  # the caller knows the target's name only
+        raise OSError(error.errno, error.strerror, os.fspath(path)) from None
     try:
         with os.fdopen(descriptor, "wb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
-            os.fchmod(file.fileno(), _mode(target))
-            if not named:
-                _name(file.fileno(), folder, hidden)
-                named = True
-            os.replace(hidden, target)
-            named = False
+            if mode is not None:
+                os.fchmod(file.fileno(), mode)
+            if named or mode is not None or not _name(file.fileno(), folder, target):
+                named = named or _name(file.fileno(), folder, hidden)
+                os.replace(hidden, target)
+                named = False
     finally:
         if named:
             with suppress(OSError):
@@ -93,30 +105,36 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     _sync_folder(folder)
 
 
-def _new_file(folder: str, hidden: str) -> tuple[int, bool]:
+def _new_file(folder: str, hidden: str, mode: int) -> tuple[int, bool]:
     """An open file without a name, or, where that is impossible, with the hidden name."""
     if hasattr(os, "O_TMPFILE") and os.path.exists("/proc/self/fd"):
         with suppress(OSError):
-            return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o600), False
-    flags = os.O_CREAT | os.O_TRUNC | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
-    return os.open(hidden, flags, 0o600), True
+            return os.open(folder, os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, mode), False
+    flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | getattr(os, "O_CLOEXEC", 0)
+    return os.open(hidden, flags, mode), True
 
 
-def _name(descriptor: int, folder: str, hidden: str) -> None:
-    """Give a nameless file its name. Naming a folder makes Python call linkat, which follows the link in /proc."""
+def _name(descriptor: int, folder: str, name: str) -> bool:
+    """Give a nameless file its name; False if there is a file of that name.
+
+    Naming a folder makes Python call linkat, which follows the link in /proc.
+    """
     where = os.open(folder, os.O_RDONLY)
     try:
-        os.link(f"/proc/self/fd/{descriptor}", hidden, src_dir_fd=where, follow_symlinks=True)
+        os.link(f"/proc/self/fd/{descriptor}", name, src_dir_fd=where, follow_symlinks=True)
+    except FileExistsError:
+        return False
     finally:
         os.close(where)
+    return True
 
 
-def _mode(target: str) -> int:
-    if os.path.exists(target):
+def _mode(target: str) -> int | None:
+    """The permissions of the file that is there; None if there is none, and the umask decides."""
+    try:
         return stat.S_IMODE(os.stat(target).st_mode)
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
+    except FileNotFoundError:
+        return None
 
 
 def _sync_folder(folder: str) -> None:

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -41,6 +46,13 @@ WRITERS: dict[str, Callable[[Table, IO[bytes]], None]] = {
 MOST_CELLS = 10**9  # of a sparse matrix written as a full table
 
 
+PACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
+    ".gz": lambda file: gzip.GzipFile("", "wb", fileobj=file, mtime=0),  # without name and time: same rows, same bytes
+    ".bz2": lambda file: bz2.BZ2File(file, "wb"),
+    ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # noqa: SIM115
+}
+
+
 def format_of(path: str | os.PathLike[str], *, reading: bool = False) -> str:
     """The format a file name stands for; when reading, an unknown suffix is decided by a look at the first line.
 
@@ -63,6 +75,18 @@ def format_of(path: str | os.PathLike[str], *, reading: bool = False) -> str:
         f"the name's ending {suffix!r} stands for no known format; use one of {', '.join(SUFFIXES)}, or name the "
         f"format ({', '.join(FORMATS)})",
     )
+
+
+def _known(path: str | os.PathLike[str], kind: str) -> str:
+    """The format, if there is such a one and it may be packed as the name says."""
+    if kind not in FORMATS:
+        raise DataError(str(path), "file", f"the format must be one of {', '.join(FORMATS)}, got {kind!r}")
+    packed = Path(path).suffix.lower()
+    if packed in PACKERS and kind not in ("svmlight", "csv"):
+        raise DataError(
+            str(path), "file", f"{kind} files are packed inside and not once more; unpack it, or leave the {packed} off"
+        )
+    return kind
 
 
 def read_table(
@@ -93,17 +117,16 @@ def read_table(
     >>> table.n_rows, table.names, table.target
     (2, ('a', 'b'), 'label')
     """
-    kind = format or format_of(path, reading=True)
-    if kind not in FORMATS:
-        raise DataError(str(path), "file", f"the format must be one of {', '.join(FORMATS)}, got {kind!r}")
+    kind = _known(path, format or format_of(path, reading=True))
     if kind in ("svmlight", "npz"):
         if target is not None or drop:
             option = "--drop" if drop else "--target"
             raise DataError(str(path), "file", f"{option} needs named columns, which {kind} files do not have")
         return read_svmlight(path) if kind == "svmlight" else read_npz(path)
     if kind == "csv":
-        if csv is None and suffix_of(path) == ".tsv":
-            csv = CsvOptions(delimiter="\t")
+        csv = csv or CsvOptions()
+        if csv.delimiter is None and suffix_of(path) == ".tsv":
+            csv = replace(csv, delimiter="\t")
         return read_csv(path, target=target, drop=drop, options=csv)
     reader = read_parquet if kind == "parquet" else read_arrow
     return reader(path, target=target, drop=drop)
@@ -111,9 +134,7 @@ def read_table(
 
 def write_table(table: Table, path: str | os.PathLike[str], *, format: str | None = None) -> None:
     """Write a table of numbers in any known format; the file appears whole or not at all."""
-    kind = format or format_of(path)
-    if kind not in FORMATS:
-        raise DataError(str(path), "file", f"the format must be one of {', '.join(FORMATS)}, got {kind!r}")
+    kind = _known(path, format or format_of(path))
     if not table.is_matrix:
         raise DataError(table.source, "columns", "encode text and gaps as numbers first (Encoding.learn, .apply)")
     full = kind in ("csv", "parquet", "arrow")
@@ -124,8 +145,12 @@ def write_table(table: Table, path: str | os.PathLike[str], *, format: str | Non
             f"as {kind}, {table.n_rows} × {table.n_columns} cells would be written, nearly all of them 0; "
             "use svmlight or npz",
         )
-    with atomic_write(path) as file:
-        WRITERS[kind](table, file)
+    pack = PACKERS.get(Path(path).suffix.lower(), nullcontext)
+    with atomic_write(path) as file, pack(file) as packed:
+        if kind == "csv" and suffix_of(path) == ".tsv":
+            write_csv(table, packed, delimiter="\t")
+        else:
+            WRITERS[kind](table, packed)
 
 
 def table_from_arrays(X: Any, y: Any = None, *, names: Sequence[str] | None = None, source: str = "arrays") -> Table:

@@ -14,6 +14,9 @@ from maxmargin.data.errors import DataError
 from maxmargin.data.table import Table, plain_labels, unique_names
 from maxmargin.positions import InputError, check_positions
 
+NPY = b"\x93NUMPY"
+# What NumPy and zipfile raise on damaged or encrypted archives.
+DAMAGE = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, RuntimeError)
 SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
@@ -29,21 +32,26 @@ def read_npz(path: str | os.PathLike[str]) -> Table:
     array(['no', 'yes'], dtype='<U3')
     """
     source = str(path)
-    try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise DataError(source, "file", "this is a single .npy array; expected an .npz archive with X and y")
-            parts = {name: archive[name] for name in archive.files}
-    except (FileNotFoundError, PermissionError, IsADirectoryError, DataError):
-        raise
-    except (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-        reason = "it holds pickled objects, which could run code" if "pickle" in str(error).lower() else str(error)
-        raise DataError(source, "file", f"this is no readable .npz archive: {reason[:200]}") from None
+    with open(path, "rb") as file:
+        head = file.read(len(NPY))
+        file.seek(0)
+        if head == NPY:
+            raise DataError(source, "file", "this is a single .npy array; expected an .npz archive with X and y")
+        if not head.startswith(b"PK"):
+            raise DataError(source, "file", "this is no .npz archive; write one with numpy.savez(name, X=X, y=y)")
+        try:
+            with np.load(file, allow_pickle=False) as archive:
+                parts = {name: archive[name] for name in archive.files}
+        except DAMAGE as error:
+            reason = "it holds pickled objects, which could run code" if "pickle" in str(error).lower() else str(error)
+            raise DataError(source, "file", f"this is no readable .npz archive: {reason[:200]}") from None
     return _table(parts, source)
 
 
 def _table(parts: dict[str, Any], source: str) -> Table:
     X = _matrix(parts, source)
+    if 0 in X.shape:
+        raise DataError(source, "file", f"there are no {'rows' if X.shape[0] == 0 else 'columns'}")
     y = parts.get("y")
     if y is not None:
         if y.shape != (X.shape[0],):
@@ -77,6 +85,9 @@ def _matrix(parts: dict[str, Any], source: str) -> Any:
     data, indices, indptr, shape = (parts[name] for name in SPARSE_PARTS)
     if data.dtype.kind not in "fiub" or shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise DataError(source, "array 'data'", "expected numbers, and two whole numbers as shape")
+    for name, part in (("indices", indices), ("indptr", indptr)):
+        if part.dtype.kind not in "iu":
+            raise DataError(source, f"array {name!r}", f"expected whole numbers, got {part.dtype}")
     if "format" in parts and parts["format"].tobytes() not in (b"csr", "csr".encode("utf-32-le")):
         raise DataError(source, "array 'format'", "expected a CSR matrix; convert it with X.tocsr()")
     values = data if data.dtype in (np.float32, np.float64) else data.astype(np.float64)
@@ -98,7 +109,8 @@ def write_npz(table: Table, file: IO[bytes]) -> None:
     else:
         parts["X"] = X
     if table.y is not None:
-        parts["y"] = table.y
+        # An array of objects could be written only as code to run; as text or numbers it is plain.
+        parts["y"] = np.asarray(table.y.tolist()) if table.y.dtype.kind == "O" else table.y
     if table.names is not None:
         parts["feature_names"] = np.array(table.names)
     np.savez_compressed(file, allow_pickle=False, **parts)

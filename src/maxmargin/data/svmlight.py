@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -119,10 +120,12 @@ def write_svmlight(table: Table, file: IO[bytes], *, zero_based: bool = False) -
         raise DataError(
             table.source,
             "labels",
-            f"svmlight files hold numeric labels, but these are text such as {y[0]!r}; number them with "
+            f"svmlight files hold numeric labels, but these are text such as {str(y[0])!r}; number them with "
             "--number-labels (convert), or write CSV",
         )
-    X = sp.csr_array(table.columns)
+    X = sp.csr_array(table.columns, copy=True)
+    X.sum_duplicates()  # readers expect each column once, and columns that increase
+    _refuse_unwritable(X, y, table)
     first = 0 if zero_based else 1
     block = 4096
     for begin in range(0, X.shape[0], block):
@@ -136,16 +139,36 @@ def write_svmlight(table: Table, file: IO[bytes], *, zero_based: bool = False) -
         file.write(("\n".join(lines) + "\n").encode())
 
 
+def _refuse_unwritable(X: sp.csr_array, y: NDArray[Any], table: Table) -> None:
+    bad = np.flatnonzero(~np.isfinite(X.data))
+    if len(bad):
+        row, column = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1, int(X.indices[bad[0]])
+        name = column if table.names is None else repr(table.names[column])
+        what = f"the value is {X.data[bad[0]]}"
+    elif y.dtype.kind == "f" and not np.isfinite(y).all():
+        row, name = int(np.argmin(np.isfinite(y))), "of labels"
+        what = f"the label is {y[row]}"
+    else:
+        return
+    raise DataError(
+        table.source,
+        f"column {name}, row {row}",
+        f"{what}, but svmlight files hold finite numbers only; fill or leave out such rows, or write npz",
+    )
+
+
 def number(value: float | int | bool) -> str:
     """The shortest text that reads back as the same number.
 
     Examples
     --------
-    >>> number(2.0), number(0.1), number(True)
-    ('2', '0.1', '1')
+    >>> number(2.0), number(0.1), number(True), number(float("nan"))
+    ('2', '0.1', '1', 'nan')
     """
     if isinstance(value, int):
         return str(int(value))
+    if not math.isfinite(value):
+        return repr(value)
     return str(int(value)) if value == int(value) and abs(value) < 1e15 else repr(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -61,9 +62,16 @@ class Table:
         raise DataError(
             self.source,
             "header",
-            "which column holds the labels? Name it with --target (in Python: target=...). "
+            f"which column holds the labels? Name it with --target (in Python: target=...){self._guess()}. "
             f"The columns are {shortened(self.names)}",
         )
+
+    def _guess(self) -> str:
+        """The only text column, if there is just one: labels are often text."""
+        if self.is_matrix:
+            return ""
+        texts = [name for name in self.columns.column_names if self.columns.column(name).type == "string"]
+        return f", perhaps --target {texts[0]!r}" if len(texts) == 1 else ""
 
 
 def find_target(source: str, names: Sequence[str], target: str | int | None) -> int | None:
@@ -110,16 +118,38 @@ def unique_names(source: str, names: Sequence[str]) -> tuple[str, ...]:
     return tuple(clean)
 
 
+def written_names(table: Table) -> list[str]:
+    """The header of a file that is to hold a table: x0, x1, … without names, and the labels' name last."""
+    names = list(table.names or (f"x{i}" for i in range(table.n_columns)))
+    return list(unique_names(table.source, names if table.y is None else [*names, table.target or "label"]))
+
+
+def is_number(cell: str) -> bool:
+    """Whether a cell of a table is a number; Python alone would also take 1_000 and NaN for one.
+
+    Examples
+    --------
+    >>> [is_number(cell) for cell in ("-1.5e3", " 7", "1_000", "nan", "x")]
+    [True, True, False, False, False]
+    """
+    try:
+        return math.isfinite(float(cell)) and "_" not in cell and cell.strip().isascii()
+    except ValueError:
+        return False
+
+
 def shortened(names: Sequence[Any], most: int = 8) -> str:
     """The first few names, for messages.
 
     Examples
     --------
-    >>> shortened(["a", "b", "c"], most=2)
-    "'a', 'b' and 1 more"
+    >>> shortened(["a", "b", "c", "d"], most=2)
+    "'a', … (2 more) …, 'd'"
     """
-    shown = ", ".join(repr(name) for name in names[:most])
-    return shown + (f" and {len(names) - most} more" if len(names) > most else "")
+    if len(names) <= most:
+        return ", ".join(repr(name) for name in names)
+    first = ", ".join(repr(name) for name in names[: most - 1])
+    return f"{first}, … ({len(names) - most} more) …, {names[-1]!r}"
 
 
 def plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
