@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := -c constraints.txt --build-constraint constraints.txt
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard core/*.hpp core/*.cpp)
 
-.PHONY: demo test lint sanitize bench format clean help
+.PHONY: demo test lint sanitize fuzz bench picture format clean help
 
 help:  ## this list
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -30,8 +30,8 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(PIP) install -q $(PINNED) -e ".[bench]"
 	@touch $@
 
-demo: $(VENV)/.installed  ## load a table, fit, certify: the example of the README
-	$(BIN)/python examples/first_fit.py
+demo: $(VENV)/.installed  ## a whole run on a bundled table, with a report to look at: build/demo/report.html
+	$(BIN)/maxmargin demo --output build/demo
 
 test: $(VENV)/.installed  ## all tests, with coverage
 	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
@@ -54,9 +54,15 @@ sanitize: $(VENV)/.lint  ## the core's tests under address and undefined-behavio
 	    -DMAXMARGIN_PYTHON=OFF -DMAXMARGIN_TESTS=ON -DMAXMARGIN_SANITIZE=ON
 	$(BIN)/cmake --build build/sanitize
 	./build/sanitize/test_core
+	./build/sanitize/test_svmlight
 
 bench: $(VENV)/.bench  ## time and memory beside the peers; data sets from $$MAXMARGIN_DATA
+	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.run
+
+picture: demo  ## the report's picture in the README (needs chromium)
+	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1280,1130 \
+	    --user-data-dir=build/chromium --screenshot=docs/images/report.png build/demo/report.html
 
 clean:  ## remove the environment and everything built
 	rm -rf $(VENV) build

@@ -18,7 +18,9 @@ from maxmargin.report import clopper_pearson, render, write_report
 from maxmargin.report.words import certificate_in_words
 from tests.conftest import tall
 
-BROWSER = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None)
+BROWSER = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))), None
+)
 needs_browser = pytest.mark.skipif(BROWSER is None, reason="no Chromium here: install Debian's package chromium")
 NASTY = "<script>alert('no')</script> & \"quoted\" $x$"
 
@@ -114,10 +116,19 @@ def test_confidence_interval_covers():
 
 # --- in a browser ---------------------------------------------------------------------------------------------------
 
-FLAGS = (
-    "--headless --no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync --disable-dev-shm-usage --enable-logging=stderr --v=0"
-).split()
+FLAGS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+    "--enable-logging=stderr",
+    "--v=0",
+]
 
 
 def browse(page, tmp_path, *more):

@@ -31,10 +31,11 @@ class Guarded(TyperGroup):
     """Turns every error a user can cause into one line and an exit code."""
 
     def invoke(self, ctx: Any) -> Any:
+        as_json = "--json" in [*getattr(ctx, "_protected_args", ()), *ctx.args]
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            self._say("interrupted; nothing was written", ctx, "Interrupted")
+            self._say("interrupted; nothing was written", as_json, "Interrupted")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             # Whoever read our output has seen enough.
@@ -44,11 +45,11 @@ class Guarded(TyperGroup):
             code = exit_code_of(error)
             if code is None:
                 raise
-            self._say(sentence_of(error), ctx, type(error).__name__)
+            self._say(sentence_of(error), as_json, type(error).__name__)
             raise typer.Exit(code) from None
 
-    def _say(self, text: str, ctx: Any, kind: str) -> None:
-        if "--json" in sys.argv or "--json" in getattr(ctx, "_protected_args", []) + list(getattr(ctx, "args", [])):
+    def _say(self, text: str, as_json: bool, kind: str) -> None:
+        if as_json:
             typer.echo(json.dumps({"error": {"kind": kind, "message": text}}, ensure_ascii=False))
         typer.secho(f"maxmargin: {text}", err=True, fg=typer.colors.RED)
 

@@ -19,6 +19,10 @@ def demo(
 ) -> None:
     """Run everything once on a bundled table: 569 tumours, benign or malignant.
 
+    [bold]Examples[/bold]
+      maxmargin demo
+      maxmargin demo --output results
+
     Holds out a quarter of the rows, chooses C by 5-fold cross-validation, fits, certifies, tests, and writes
     report.html and breast_cancer.safetensors. Nothing is fetched from anywhere.
     """

@@ -80,19 +80,17 @@ class Encoding:
         """
         if missing not in MISSING or text not in TEXT:
             raise ValueError(f"missing must be one of {MISSING}, got {missing!r}; text one of {TEXT}, got {text!r}")
-        problems, columns = [], []
-        for name in table.names or ():
-            values = table.columns.column(name)
-            if is_text(values):
-                if text == "onehot":
-                    columns.append(_learn_levels(values, table.source, name, missing))
-                elif text == "error":
-                    problems.append((name, values))
-            else:
+        raw = {name: table.columns.column(name) for name in table.names or ()}
+        texts = [(name, values) for name, values in raw.items() if is_text(values)]
+        if texts and text == "error":
+            raise _text_error(table.source, texts)
+        columns = []
+        for name, values in raw.items():
+            if not is_text(values):
                 _refuse_odd_types(values, table.source, name)
                 columns.append(_learn_numbers(values, table.source, name, missing))
-        if problems:
-            raise _text_error(table.source, problems)
+            elif text == "onehot":
+                columns.append(_learn_levels(values, table.source, name, missing))
         if not columns:
             raise DataError(table.source, "header", "no column of numbers is left")
         return cls(tuple(columns))

@@ -1,0 +1,14 @@
+"""The examples run."""
+
+import runpy
+from pathlib import Path
+
+import pytest
+
+EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+
+
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_example(path, capsys):
+    runpy.run_path(str(path), run_name="__main__")
+    assert "verified" in capsys.readouterr().out
