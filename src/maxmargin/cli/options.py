@@ -83,7 +83,7 @@ Json = Annotated[
 def read(
     path: Path,
     *,
-    target: str | None = None,
+    target: Any = None,
     drop: list[str] | None = None,
     na: list[str] | None = None,
     header: bool | None = None,

@@ -79,20 +79,18 @@ def predict(
 
 
 def read_for(loaded: Any, data: Path, **options: Any) -> Any:
-    """The table, with the label column of the training if the file has it."""
-    from maxmargin.data import DataError
+    """The table, with the label column of the training if the file has it: rows to predict often have none."""
+    from maxmargin.data.errors import NoSuchColumn
+    from maxmargin.data.formats import format_of
 
+    kind = options["format"] or format_of(data, reading=True)
     target = loaded.training.target
+    if kind in ("svmlight", "npz"):
+        return read(data, **options)
     try:
         return read(data, target=target, **options)
-    except DataError as error:
-        # Rows to predict usually have no labels.
-        if target is None or (
-            not (error.place == "header" and error.problem.startswith("there is no column"))
-            and "named columns" not in error.problem
-        ):
-            raise
-    return read(data, **options)
+    except NoSuchColumn:
+        return read(data, target=False, **options)
 
 
 def _as_csv(answers: Any, scores: Any) -> str:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.data.errors import DataError, need
-from maxmargin.data.table import Table, find_target, plain_labels, unique_names, written_names
+from maxmargin.data.table import Table, Target, find_target, plain_labels, unique_names, written_names
 
 
 def import_arrow(purpose: str) -> Any:
@@ -23,7 +23,7 @@ def import_arrow(purpose: str) -> Any:
     return pyarrow
 
 
-def read_parquet(path: str | os.PathLike[str], *, target: str | int | None = None, drop: Sequence[str] = ()) -> Table:
+def read_parquet(path: str | os.PathLike[str], *, target: Target = None, drop: Sequence[str] = ()) -> Table:
     """Read a Parquet file.
 
     Examples
@@ -45,7 +45,7 @@ def read_parquet(path: str | os.PathLike[str], *, target: str | int | None = Non
     return table_from_arrow(arrow, str(path), target=target, drop=drop)
 
 
-def read_arrow(path: str | os.PathLike[str], *, target: str | int | None = None, drop: Sequence[str] = ()) -> Table:
+def read_arrow(path: str | os.PathLike[str], *, target: Target = None, drop: Sequence[str] = ()) -> Table:
     """Read an Arrow file (IPC file or stream, Feather)."""
     pa = import_arrow("reading Arrow files")
     try:
@@ -65,7 +65,7 @@ def _unreadable(path: str | os.PathLike[str], kind: str, error: Exception) -> Ex
     return DataError(str(path), "file", f"this is no readable {kind} file: {str(error).strip()[:200]}")
 
 
-def table_from_arrow(arrow: Any, source: str, *, target: str | int | None = None, drop: Sequence[str] = ()) -> Table:
+def table_from_arrow(arrow: Any, source: str, *, target: Target = None, drop: Sequence[str] = ()) -> Table:
     """Split an Arrow table into feature columns and labels."""
     names = unique_names(source, arrow.column_names)
     arrow = arrow.rename_columns(list(names))

@@ -19,7 +19,7 @@ from maxmargin.data.errors import DataError
 from maxmargin.data.files import open_bytes
 from maxmargin.data.formats import format_of, read_table
 from maxmargin.data.svmlight import feed
-from maxmargin.data.table import Table, plain_labels, shortened
+from maxmargin.data.table import Table, Target, plain_labels, shortened
 
 MOST_PROBLEMS = 20
 WIDE_RANGE = 1e4  # between the largest and the smallest column
@@ -62,7 +62,7 @@ class Findings:
 def check_file(
     path: str | os.PathLike[str],
     *,
-    target: str | int | None = None,
+    target: Target = None,
     drop: Sequence[str] = (),
     format: str | None = None,
     csv: CsvOptions | None = None,
@@ -123,7 +123,7 @@ def _check_svmlight(path: str | os.PathLike[str], findings: Findings) -> None:
 def _lenient_csv(
     path: str | os.PathLike[str],
     findings: Findings,
-    target: str | int | None,
+    target: Target,
     drop: Sequence[str],
     options: CsvOptions | None,
 ) -> Table:

@@ -18,7 +18,7 @@ from maxmargin.data.errors import DataError
 from maxmargin.data.files import open_bytes
 from maxmargin.data.layout import LARGEST_BLOCK, Layout, never_closed
 from maxmargin.data.svmlight import number
-from maxmargin.data.table import Table, find_target, written_names
+from maxmargin.data.table import Table, Target, find_target, written_names
 
 GAPS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "-NaN", "-nan", "<NA>")
 
@@ -42,7 +42,7 @@ class CsvOptions:
 def read_csv(
     path: str | os.PathLike[str],
     *,
-    target: str | int | None = None,
+    target: Target = None,
     drop: Sequence[str] = (),
     options: CsvOptions | None = None,
 ) -> Table:
@@ -86,7 +86,7 @@ def parse_csv(
     raw: Any,
     source: str,
     *,
-    target: str | int | None = None,
+    target: Target = None,
     drop: Sequence[str] = (),
     options: CsvOptions | None = None,
     bad_rows: list[BadRow] | None = None,

@@ -44,7 +44,7 @@ class Encoding:
     --------
     >>> from maxmargin.data.csv import parse_csv
     >>> table = parse_csv(b"age,town,class\\n30,Oslo,a\\n,Rome,b\\n50,Oslo,b\\n", "t.csv")
-    >>> Encoding.learn(table)
+    >>> Encoding.learn(table, text="onehot")
     Traceback (most recent call last):
     ...
     maxmargin.data.errors.DataError: t.csv, column 'age', row 1: 1 value is missing. ...

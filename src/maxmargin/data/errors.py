@@ -30,6 +30,10 @@ class DataError(InputError):
         return f"{where}: {self.problem}"
 
 
+class NoSuchColumn(DataError):
+    """A column was named that the file does not have."""
+
+
 def need(module: str, purpose: str, extra: str) -> ImportError:
     """The error for a missing optional dependency."""
     return ImportError(f"{purpose} needs {module}; install it with:  pip install 'maxmargin[{extra}]'")

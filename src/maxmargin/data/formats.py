@@ -21,7 +21,7 @@ from maxmargin.data.errors import DataError
 from maxmargin.data.files import atomic_write, suffix_of
 from maxmargin.data.npz import read_npz, write_npz
 from maxmargin.data.svmlight import looks_like_svmlight, read_svmlight, write_svmlight
-from maxmargin.data.table import Table
+from maxmargin.data.table import Table, Target
 
 SUFFIXES = {
     ".svm": "svmlight",
@@ -92,7 +92,7 @@ def _known(path: str | os.PathLike[str], kind: str) -> str:
 def read_table(
     path: str | os.PathLike[str],
     *,
-    target: str | int | None = None,
+    target: Target = None,
     drop: Sequence[str] = (),
     format: str | None = None,
     csv: CsvOptions | None = None,
@@ -103,7 +103,7 @@ def read_table(
     ----------
     path : file name.
     target : the labels' column, by name or index (CSV, Parquet, Arrow). None: a column called label, target,
-        class or y. In svmlight and npz files the labels have their own place.
+        class or y; False: no column. In svmlight and npz files the labels have their own place.
     drop : columns to leave out.
     format : one of svmlight, csv, parquet, arrow, npz; None goes by the file's name.
     csv : layout of CSV text.
@@ -119,7 +119,7 @@ def read_table(
     """
     kind = _known(path, format or format_of(path, reading=True))
     if kind in ("svmlight", "npz"):
-        if target is not None or drop:
+        if (target is not None and target is not False) or drop:
             option = "--drop" if drop else "--target"
             raise DataError(str(path), "file", f"{option} needs named columns, which {kind} files do not have")
         return read_svmlight(path) if kind == "svmlight" else read_npz(path)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.data.errors import DataError
+from maxmargin.data.errors import DataError, NoSuchColumn
 
+# The labels' column by name or index; None: by its usual names; False: there is none.
+Target = str | int | Literal[False] | None
 LIKELY_TARGETS = ("label", "target", "class", "y")
 
 
@@ -74,10 +76,10 @@ class Table:
         return f", perhaps --target {texts[0]!r}" if len(texts) == 1 else ""
 
 
-def find_target(source: str, names: Sequence[str], target: str | int | None) -> int | None:
+def find_target(source: str, names: Sequence[str], target: Target) -> int | None:
     """Position of the labels' column: by name, else by index (from 0, or from the end if negative).
 
-    Without a target, a single column called label, target, class or y is it.
+    With None, a single column called label, target, class or y is it; with False, none is.
 
     Examples
     --------
@@ -87,6 +89,8 @@ def find_target(source: str, names: Sequence[str], target: str | int | None) -> 
     1
     """
     names = list(names)
+    if target is False:
+        return None
     if target is None:
         likely = [i for i, name in enumerate(names) if name.strip().lower() in LIKELY_TARGETS]
         return likely[0] if len(likely) == 1 else None
@@ -95,11 +99,11 @@ def find_target(source: str, names: Sequence[str], target: str | int | None) -> 
     try:
         index = int(target)
     except ValueError:
-        raise DataError(
+        raise NoSuchColumn(
             source, "header", f"there is no column {target!r}; the columns are {shortened(names)}"
         ) from None
     if not -len(names) <= index < len(names):
-        raise DataError(source, "header", f"there is no column {index}; there are {len(names)}, counted from 0")
+        raise NoSuchColumn(source, "header", f"there is no column {index}; there are {len(names)}, counted from 0")
     return index % len(names)
 
 
