@@ -1,6 +1,9 @@
 """Bad input: a correct answer or an error that names the place, never a crash."""
 
+from decimal import Decimal
+
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -49,7 +52,61 @@ def short_lil():
     return out
 
 
+def replaced(form, **parts):
+    """A sparse matrix with parts that its format does not allow."""
+    out = sp.csr_array(X).asformat(form)
+    for name, part in parts.items():
+        setattr(out, name, part)
+    return out
+
+
+def odd_lil(columns):
+    out = sp.lil_array(X)
+    out.rows[2] = columns
+    return out
+
+
+def with_cell(value):
+    out = X.astype(object)
+    cell = np.empty(1, dtype=object)
+    cell[0] = value
+    out[3:4, 0] = cell
+    return out
+
+
 BAD = {
+    "ragged lists": ([[1.0, 2.0], [3.0]] * 15, Y, "X is no array"),
+    "structured": (np.zeros((30, 3), dtype="i4,f8"), Y, "row 0, column 0"),
+    "masked structure": (np.ma.masked_array(np.zeros((30, 3), dtype="i4,f8")), Y, "row 0, column 0"),
+    "array as cell": (with_cell(np.array([1.0])), Y, "row 3, column 0"),
+    "dictionary as cell": (with_cell({"a": 1}), Y, "row 3, column 0"),
+    "NumPy complex as cell": (with_cell(np.complex64(1j)), Y, "Complex data not supported: row 3, column 0"),
+    "long double beyond float64": (altered(1, 1, np.longdouble("1e4000"), np.longdouble), Y, "row 1, column 1"),
+    "long double as cell": (with_cell(np.longdouble("1e4000")), Y, "infinity: row 3, column 0"),
+    "integer too long to write": (with_cell(10**5000), Y, "row 3, column 0 is int"),
+    "csr data list": (replaced("csr", data=[1.0] * 90), Y, "data is list"),
+    "csr data matrix": (replaced("csr", data=np.ones((90, 1))), Y, "data is 2-dimensional"),
+    "csr data dates": (replaced("csr", data=np.zeros(90, dtype="M8[s]")), Y, "array of numbers"),
+    "csr masked indices": (replaced("csr", indices=np.ma.zeros(90, dtype=int)), Y, "indices is MaskedArray"),
+    "bsr flat data": (replaced("bsr", data=np.ones(90)), Y, "data is 1-dimensional"),
+    "bsr empty blocks": (replaced("bsr", data=np.ones((90, 0, 1))), Y, "blocks of 0 by 1"),
+    "coo coordinates": (replaced("coo", coords=()), Y, "coords must be two arrays"),
+    "coo data": (replaced("coo", data=np.float64(1.0)), Y, "data is float64"),
+    "dia offsets": (replaced("dia", offsets=np.int32(0)), Y, "offsets is int32"),
+    "dia far offset": (replaced("dia", data=np.ones((1, 3)), offsets=np.array([2**32])), Y, "has offset 4294967296"),
+    "lil column": (odd_lil([0, 1, 10**6]), Y, "row 2 names column 1000000"),
+    "lil text column": (odd_lil([0, 1, "a"]), Y, "row 2 names column 'a'"),
+    "lil no list": (odd_lil(None), Y, "row 2 must have a list"),
+    "ragged labels": (X, [1, [2]] * 15, "y is no array"),
+    "labels of pandas.NA": (X, np.array([pd.NA, 1] * 15, dtype=object), "row 0 has no label"),
+    "labels of signalling NaN": (X, np.array([Decimal("sNaN"), 1] * 15, dtype=object), "row 0 has no label"),
+    "labels of arrays": (X, [*map(np.ma.array, [[1, 2], [3]] * 15)], "y is no array"),
+    "labels of lists": (
+        X,
+        np.array([*([[1], [1, 2]] * 15), None], dtype=object)[:-1],
+        "Unknown label type: y holds list",
+    ),
+    "structured labels": (X, np.array([(i % 2, 1) for i in range(30)], dtype="i4,i4"), "Unknown label type"),
     "csc index": (broken("csc", "indices", 3, 50), Y, "column 0 names row 50"),
     "csc negative index": (broken("csc", "indices", 3, -1), Y, "column 0 names row -1"),
     "csc indptr": (broken("csc", "indptr", 1, 10**7), Y, "leaves the data at column"),
@@ -97,7 +154,7 @@ def test_bad_data_is_named(name):
     data, labels, message = BAD[name]
     with pytest.raises(InputError, match=message):
         Problem.from_arrays(data, labels)
-    if name != "label matrix":  # scikit-learn's own message comes first there
+    if name not in ("label matrix", "ragged labels", "labels of arrays"):  # scikit-learn's own message comes first there
         with pytest.raises(ValueError, match=message):
             LinearSVC().fit(data, labels)
 
@@ -109,6 +166,13 @@ BAD_OPTIONS = {
     "C infinite": ({"C": np.inf}, "C must be"),
     "C text": ({"C": "1"}, "C must be"),
     "C beyond float": ({"C": 10**400}, "C must be"),
+    "C too long to write": ({"C": 10**5000}, "C must be"),
+    "class weight beyond float": ({"class_weight": {1: 10**400}}, "class_weight must hold"),
+    "class weight of pandas.NA": ({"class_weight": {pd.NA: 1.0}}, "not in class_weight's data"),
+    "weight long double": ({"sample_weight": np.full(30, np.longdouble("1e4000"))}, r"sample_weight\[0\] is inf"),
+    "weight complex": ({"sample_weight": [*[1] * 29, np.complex64(1)]}, "sample_weight must hold numbers"),
+    "weight ragged": ({"sample_weight": [[1], [1, 2]]}, "sample_weight is no array"),
+    "infinite times nothing": ({"C": 1e308, "sample_weight": 1e10, "class_weight": {1: 0.0}}, "overflows"),
     "C tiny": ({"C": 1e-300}, "below 1e-100"),
     "intercept flag": ({"fit_intercept": "no"}, "fit_intercept must be"),
     "weight dates": ({"sample_weight": np.full(30, "2020", "datetime64[Y]")}, "sample_weight must hold numbers"),
@@ -177,7 +241,27 @@ def big_endian_csr():
     return out
 
 
+def unaligned(array):
+    return np.frombuffer(b"\0" + array.tobytes(), dtype=np.uint8)[1:].view(array.dtype).reshape(array.shape)
+
+
+def unaligned_csr():
+    out = sp.csr_array(X)
+    out.data, out.indices, out.indptr = unaligned(out.data), unaligned(out.indices), unaligned(out.indptr)
+    return out
+
+
+def roomy_csr():
+    """Stored entries that belong to no row."""
+    out = sp.csr_array(X)
+    out.data, out.indices = np.append(out.data, np.nan), np.append(out.indices, 77)
+    return out
+
+
 ODD = {
+    "unaligned": lambda: unaligned(X),
+    "unaligned csr": unaligned_csr,
+    "roomy csr": roomy_csr,
     "fortran order": lambda: np.asfortranarray(X),
     "strided": lambda: np.repeat(X, 2, axis=1)[:, ::2],
     "reversed": lambda: X[::-1][::-1],

@@ -1,6 +1,7 @@
-"""Checks of a sparse matrix's positions, which SciPy's own conversions and products trust blindly.
+"""InputError, and what must be checked before NumPy and SciPy are let near an input.
 
-A bad index would make them read or write anywhere, so it must be found before the first of them.
+SciPy's conversions and products trust a sparse matrix's positions blindly: a bad index would make them read or write
+anywhere, so it must be found before the first of them.
 """
 
 from __future__ import annotations
@@ -15,40 +16,120 @@ class InputError(ValueError):
     """Input that cannot be used; the message says what, where, and what to do."""
 
 
+class InputTypeError(InputError, TypeError):
+    """The same where scikit-learn promises a TypeError."""
+
+
+def shown(value: Any, most: int = 60) -> str:
+    """A value for a message.
+
+    Examples
+    --------
+    >>> shown("text"), shown(10**5000)
+    ("'text'", 'int')
+    """
+    try:
+        return repr(value)[:most]
+    except ValueError:  # Python does not write integers of so many digits
+        return type(value).__name__
+
+
+def as_array(values: Any, name: str) -> NDArray[Any]:
+    """``values`` as an array of any type; an error if they are masked or no array can be made of them."""
+    if isinstance(values, np.ma.MaskedArray) and values.dtype.names is None and np.ma.getmaskarray(values).any():
+        where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(values))[0])
+        raise InputError(f"{name} is masked at {where}; fill or remove masked entries first")
+    try:
+        return np.asarray(values)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{name} is no array: {error}. Are all rows of the same length?") from None
+
+
+def plain(values: Any, dtype: np.dtype[Any]) -> NDArray[Any]:
+    """An array the core can read: C-contiguous, aligned, of its own byte order. No copy where it already is one."""
+    with np.errstate(over="ignore"):  # from long double; infinity is refused by name later
+        return np.require(values, dtype=dtype, requirements=("C", "A"))
+
+
+def numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
+    """Object or text arrays, if every cell is a number; otherwise name the first that is not."""
+    if array.size == 0:
+        return np.empty(array.shape)
+    if array.dtype.kind == "O" and not has_complex(array):
+        try:
+            return plain(array, np.dtype(np.float64))
+        except (TypeError, ValueError, OverflowError):
+            pass
+    for i, j in np.ndindex(*array.shape):
+        cell = array[i, j]
+        if isinstance(cell, complex | np.complexfloating):
+            raise InputError(f"Complex data not supported: row {i}, column {j} of X is {cell!r}.")
+        try:
+            if array.dtype.kind in "Mm" or isinstance(cell, str | bytes | np.ndarray):
+                raise TypeError
+            float(cell)
+        except (TypeError, ValueError, OverflowError):
+            kind = InputTypeError if isinstance(cell, dict | list | tuple) else InputError
+            raise kind(
+                f"could not convert X to numbers: row {i}, column {j} is {shown(cell)}; an argument must be no text "
+                "string but a number. Encode text and dates first, for example with "
+                "sklearn.preprocessing.OneHotEncoder."
+            ) from None
+    raise InputError(f"could not convert X, an array of dtype {array.dtype}, to numbers")
+
+
+def has_complex(array: NDArray[Any]) -> bool:
+    """Whether a cell is a NumPy complex number, whose imaginary part NumPy would drop."""
+    return any(isinstance(cell, np.complexfloating) for cell in array.flat)
+
+
 def check_positions(X: Any) -> None:
-    """Raise InputError if a sparse matrix names a row or column that it does not have."""
-    checks = {"csr": _check_rows, "csc": _check_columns, "bsr": _check_blocks, "coo": _check_coordinates}
+    """Raise InputError if a sparse matrix is not made as its format says, or names a row or column it does not have."""
+    checks = {
+        "csr": _check_rows,
+        "csc": _check_columns,
+        "bsr": _check_blocks,
+        "coo": _check_coordinates,
+        "dia": _check_diagonals,
+        "lil": _check_lists,
+    }
     if X.ndim != 2:
         raise InputError(f"Expected 2D array, got {X.ndim}D sparse array instead. Reshape your data.")
     if X.format in checks:
         checks[X.format](X)
-    elif X.format == "dia" and (X.data.ndim != 2 or len(X.offsets) != X.data.shape[0]):
-        raise InputError("sparse X: a dia matrix needs one offset for each row of its data")
-    elif X.format == "lil":
-        for i, (columns, values) in enumerate(zip(X.rows, X.data, strict=True)):
-            if len(columns) != len(values):
-                raise InputError(f"sparse X: row {i} has {len(columns)} columns but {len(values)} values")
+
+
+def _part(X: Any, name: str, ndim: int, kinds: str = "iu") -> NDArray[Any]:
+    """One of the arrays a sparse matrix consists of."""
+    part: NDArray[Any] = getattr(X, name)
+    usual = isinstance(part, np.ndarray) and not isinstance(part, np.ma.MaskedArray)
+    if not usual or part.ndim != ndim or part.dtype.kind not in kinds:
+        dimension = {1: "one", 2: "two", 3: "three"}[ndim]
+        what = {"iu": "integers", "O": "lists"}.get(kinds, "numbers, as X.astype(float) makes it")
+        found = f"{part.ndim}-dimensional of dtype {part.dtype}" if usual else type(part).__name__
+        raise InputError(f"sparse X: {name} is {found}, expected a {dimension}-dimensional array of {what}")
+    return part
 
 
 def _check_rows(X: Any) -> None:
-    _check_compressed(X.indptr, X.indices, X.data, X.shape[0], X.shape[1], ("row", "column"))
+    _check_compressed(X, _part(X, "data", 1, "biufc"), X.shape[0], X.shape[1], ("row", "column"))
 
 
 def _check_columns(X: Any) -> None:
-    _check_compressed(X.indptr, X.indices, X.data, X.shape[1], X.shape[0], ("column", "row"))
+    _check_compressed(X, _part(X, "data", 1, "biufc"), X.shape[1], X.shape[0], ("column", "row"))
 
 
 def _check_blocks(X: Any) -> None:
-    height, width = X.blocksize
-    names = ("block row", "block column")
-    _check_compressed(X.indptr, X.indices, X.data, X.shape[0] // height, X.shape[1] // width, names)
+    data = _part(X, "data", 3, "biufc")
+    height, width = data.shape[1:]
+    if height < 1 or width < 1 or X.shape[0] % height or X.shape[1] % width:
+        raise InputError(f"sparse X: blocks of {height} by {width} do not fill a matrix of shape {X.shape}")
+    _check_compressed(X, data, X.shape[0] // height, X.shape[1] // width, ("block row", "block column"))
 
 
-def _check_compressed(indptr: Any, indices: Any, data: Any, n_major: int, n_minor: int, names: tuple[str, str]) -> None:
+def _check_compressed(X: Any, data: NDArray[Any], n_major: int, n_minor: int, names: tuple[str, str]) -> None:
     major, minor = names
-    for name, part in (("indptr", indptr), ("indices", indices)):
-        if not isinstance(part, np.ndarray) or part.ndim != 1 or part.dtype.kind not in "iu":
-            raise InputError(f"sparse X: {name} must be a one-dimensional array of integers")
+    indptr, indices = _part(X, "indptr", 1), _part(X, "indices", 1)
     if len(indptr) != n_major + 1 or indptr[0] != 0:
         raise InputError(f"sparse X: indptr must have {n_major + 1} entries and start at 0")
     if len(indices) != len(data):
@@ -67,12 +148,43 @@ def _check_compressed(indptr: Any, indices: Any, data: Any, n_major: int, n_mino
 
 
 def _check_coordinates(X: Any) -> None:
-    for name, size, index in zip(("row", "column"), X.shape, (X.row, X.col), strict=True):
-        if len(index) != len(X.data) or index.dtype.kind not in "iu":
-            raise InputError(f"sparse X: {len(X.data)} values need as many integer {name} indices")
+    data = _part(X, "data", 1, "biufc")
+    if not isinstance(X.coords, tuple | list) or len(X.coords) != 2:
+        raise InputError("sparse X: coords must be two arrays, of row and of column indices")
+    for name, size, index in zip(("row", "column"), X.shape, (_part(X, "row", 1), _part(X, "col", 1)), strict=True):
+        if len(index) != len(data):
+            raise InputError(f"sparse X: {len(data)} values need as many integer {name} indices, got {len(index)}")
         bad = _first_outside(index, size)
         if bad is not None:
             raise InputError(f"sparse X: entry {bad} names {name} {index[bad]}, but there are {name}s 0 to {size - 1}")
+
+
+def _check_diagonals(X: Any) -> None:
+    data, offsets = _part(X, "data", 2, "biufc"), _part(X, "offsets", 1)
+    if len(offsets) != len(data):
+        raise InputError("sparse X: a dia matrix needs one offset for each row of its data")
+    # SciPy narrows offsets to 32 bits after it has counted the entries.
+    far = np.flatnonzero((offsets < -(2**30)) | (offsets > 2**30))
+    if len(far):
+        raise InputError(f"sparse X: diagonal {far[0]} has offset {offsets[far[0]]}, far outside of shape {X.shape}")
+
+
+def _check_lists(X: Any) -> None:
+    rows, data = _part(X, "rows", 1, "O"), _part(X, "data", 1, "O")
+    if len(rows) != X.shape[0] or len(data) != X.shape[0]:
+        raise InputError(
+            f"sparse X: there are {len(rows)} lists of columns and {len(data)} of values, expected {X.shape[0]}"
+        )
+    for i, (columns, values) in enumerate(zip(rows, data, strict=True)):
+        if not (isinstance(columns, list) and isinstance(values, list)):
+            raise InputError(f"sparse X: row {i} must have a list of columns and a list of values")
+        if len(columns) != len(values):
+            raise InputError(f"sparse X: row {i} has {len(columns)} columns but {len(values)} values")
+        for j in columns:
+            if not isinstance(j, int | np.integer) or not 0 <= j < X.shape[1]:
+                raise InputError(
+                    f"sparse X: row {i} names column {shown(j)}, but there are columns 0 to {X.shape[1] - 1}"
+                )
 
 
 def _first_outside(index: NDArray[Any], size: int) -> int | None:

@@ -17,7 +17,15 @@ from numpy.typing import ArrayLike, NDArray
 
 import maxmargin._core as _core
 from maxmargin.losses import LOSSES, Loss
-from maxmargin.positions import InputError, check_positions
+from maxmargin.positions import (
+    InputError,
+    as_array,
+    check_positions,
+    has_complex,
+    numbers_from_objects,
+    plain,
+    shown,
+)
 
 Vector = NDArray[np.float64]
 
@@ -73,7 +81,7 @@ class Problem:
         X, rows = check_rows(X)
         signs, classes = check_labels(y, rows.shape[0])
         weight = check_weights(sample_weight, rows.shape[0])
-        with np.errstate(over="ignore"):  # check_costs speaks of it
+        with np.errstate(over="ignore", invalid="ignore"):  # check_costs speaks of it
             cost = positive_number("C", C) * weight * class_factors(class_weight, classes, signs, weight)
         check_costs(cost, signs, classes)
         check_sizes(X, cost)
@@ -135,13 +143,17 @@ class Problem:
 
 def positive_number(name: str, value: Any) -> float:
     """``value`` as a float if it is a finite number above zero."""
-    try:
-        number = float(value) if isinstance(value, numbers.Real) and not isinstance(value, bool) else np.nan
-    except OverflowError:
-        number = np.nan
-    if not 0.0 < number < np.inf:
-        raise InputError(f"{name} must be a finite number greater than 0, got {value!r:.60}")
+    number = _number_or_nan(value)
+    if not 0.0 < number < np.inf or isinstance(value, bool):
+        raise InputError(f"{name} must be a finite number greater than 0, got {shown(value)}")
     return number
+
+
+def _number_or_nan(value: Any) -> float:
+    try:
+        return float(value) if isinstance(value, numbers.Real) else np.nan
+    except OverflowError:
+        return np.nan
 
 
 def check_rows(X: Any) -> tuple[Any, _core.Rows]:
@@ -171,8 +183,7 @@ def _canonical_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 
 def _canonical_dense(X: Any) -> NDArray[Any]:
-    _refuse_mask(X, "X")
-    array = np.asarray(X)
+    array = as_array(X, "X")
     if array.ndim != 2:
         hint = "X.reshape(-1, 1) makes one column of it, X.reshape(1, -1) one row"
         raise InputError(
@@ -181,53 +192,26 @@ def _canonical_dense(X: Any) -> NDArray[Any]:
         )
     target = _canonical_dtype(array.dtype)
     if array.dtype.kind in "OUSVMm":
-        return _numbers_from_objects(array)
-    return np.ascontiguousarray(array, dtype=target)
-
-
-def _refuse_mask(values: Any, name: str) -> None:
-    if isinstance(values, np.ma.MaskedArray) and np.ma.getmaskarray(values).any():
-        where = tuple(int(k) for k in np.argwhere(np.ma.getmaskarray(values))[0])
-        raise InputError(f"{name} is masked at {where}; fill or remove masked entries first")
-
-
-def _numbers_from_objects(array: NDArray[Any]) -> NDArray[np.float64]:
-    """Object or text arrays, if every cell is a number; otherwise name the first that is not."""
-    if array.dtype.kind not in "USMmV":
-        try:
-            return np.ascontiguousarray(array, dtype=np.float64)
-        except (TypeError, ValueError, OverflowError):
-            pass
-    for i, j in np.ndindex(*array.shape):
-        cell = array[i, j]
-        if isinstance(cell, complex | np.complexfloating):
-            raise InputError(f"Complex data not supported: row {i}, column {j} of X is {cell!r}.")
-        try:
-            if array.dtype.kind in "Mm" or isinstance(cell, str | bytes):
-                raise TypeError
-            float(cell)
-        except (TypeError, ValueError, OverflowError):
-            kind = TypeError if isinstance(cell, dict | list | tuple) else ValueError
-            message = (
-                f"could not convert X to numbers: row {i}, column {j} is {cell!r}; an argument must be no text string "
-                "but a number. "
-                "Encode text and dates first, for example with sklearn.preprocessing.OneHotEncoder."
-            )
-            raise (InputError(message) if kind is ValueError else TypeError(message)) from None
-    return np.ascontiguousarray(array.astype(np.float64))
+        return numbers_from_objects(array)
+    return plain(array, target)
 
 
 def _canonical_csr(X: Any) -> Any:
-    target = _canonical_dtype(X.dtype)
-    if X.dtype.kind == "O":
-        raise InputError("sparse X has dtype object; build it from numbers, for example with X.astype(float)")
     check_positions(X)
-    X = X.tocsr()
+    target = _canonical_dtype(X.dtype)
+    try:
+        X = X.tocsr()
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(
+            f"sparse X cannot be converted to CSR: {error}. Rebuild it, for example with scipy.sparse.coo_array."
+        ) from None
     index_type = np.promote_types(X.indices.dtype, X.indptr.dtype)
     if index_type not in (np.dtype(np.int32), np.dtype(np.int64)):
         index_type = np.dtype(np.int64)
-    data = np.ascontiguousarray(X.data, dtype=target)
-    indices, indptr = (np.ascontiguousarray(part, dtype=index_type) for part in (X.indices, X.indptr))
+    data = plain(X.data, target)
+    indices, indptr = (plain(part, index_type) for part in (X.indices, X.indptr))
+    if len(data) > indptr[-1]:  # room for more
+        data, indices = data[: indptr[-1]], indices[: indptr[-1]]
     if data is not X.data or indices is not X.indices or indptr is not X.indptr:
         X = sp.csr_array((data, indices, indptr), shape=X.shape)
     if not _strictly_increasing(X):
@@ -263,8 +247,7 @@ def _check_finite(X: Any) -> None:
 
 def check_labels(y: Any, n_rows: int) -> tuple[Vector, NDArray[Any]]:
     """y as −1/+1 and the two classes, smaller first."""
-    _refuse_mask(y, "y")
-    labels = np.asarray(y)
+    labels = as_array(y, "y")
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.ndim != 1:
@@ -275,10 +258,10 @@ def check_labels(y: Any, n_rows: int) -> tuple[Vector, NDArray[Any]]:
         )
     if labels.dtype.kind == "c":
         raise InputError("Complex data not supported: y must hold class labels")
-    if labels.dtype.kind in "mM":
+    if labels.dtype.kind in "mMV":
         raise InputError(f"Unknown label type: y has dtype {labels.dtype}; turn dates into text or numbers first")
     if labels.dtype.kind == "O":
-        missing = [i for i, label in enumerate(labels) if label is None or label != label]
+        missing = [i for i, label in enumerate(labels) if _is_missing(label)]
         if missing:
             raise InputError(f"Input y contains NaN: row {missing[0]} has no label. Every row needs a label.")
     if labels.dtype.kind == "f":
@@ -293,9 +276,12 @@ def check_labels(y: Any, n_rows: int) -> tuple[Vector, NDArray[Any]]:
             )
     try:
         classes, position = np.unique(labels, return_inverse=True)
-    except TypeError:
+        hash(tuple(classes.tolist()))  # a class is a key of class_weight
+    except (TypeError, ValueError):
         kinds = sorted({type(v).__name__ for v in labels.tolist()})
-        raise InputError(f"Unknown label type: y mixes {', '.join(kinds)}; use labels of one type") from None
+        raise InputError(
+            f"Unknown label type: y holds {', '.join(kinds)}; use numbers, text or truth values, and one type only"
+        ) from None
     if len(classes) == 1:
         raise InputError(
             f"y contains one class only, {classes.tolist()[0]!r}; a classifier needs samples of two classes"
@@ -309,16 +295,26 @@ def check_labels(y: Any, n_rows: int) -> tuple[Vector, NDArray[Any]]:
     return np.where(position == 1, 1.0, -1.0), classes
 
 
+def _is_missing(label: Any) -> bool:
+    """None, NaN, or something like pandas.NA that does not say whether it is itself."""
+    try:
+        return label is None or bool(label != label)
+    except (TypeError, ArithmeticError):
+        return True
+    except ValueError:  # an array: np.unique refuses it
+        return False
+
+
 def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
     """Non-negative finite weights, one per row."""
     if sample_weight is None:
         return np.ones(n_rows)
-    _refuse_mask(sample_weight, "sample_weight")
+    given = as_array(sample_weight, "sample_weight")
     try:
-        given = np.asarray(sample_weight)
-        if given.dtype.kind not in "biufO":
+        if given.dtype.kind not in "biufO" or (given.dtype.kind == "O" and has_complex(given)):
             raise TypeError
-        weight = given.astype(np.float64)
+        with np.errstate(over="ignore"):
+            weight = given.astype(np.float64)
     except (TypeError, ValueError, OverflowError):
         raise InputError("sample_weight must hold numbers") from None
     if weight.ndim == 0:
@@ -350,14 +346,21 @@ def class_factors(
     if not isinstance(class_weight, dict):
         raise InputError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
     known = classes.tolist()
-    unknown = [k for k in class_weight if k not in known]
+    unknown = [label for label in class_weight if not _occurs(label, known)]
     if unknown:
         raise InputError(f"The classes, {unknown}, are not in class_weight's data: y has {known}")
-    low, high = (class_weight.get(c, 1.0) for c in known)
+    low, high = (class_weight.get(label, 1.0) for label in known)
     for value in (low, high):
-        if not isinstance(value, numbers.Real) or not 0.0 <= float(value) < np.inf:
-            raise InputError(f"class_weight must hold finite numbers of at least 0, got {value!r}")
+        if not 0.0 <= _number_or_nan(value) < np.inf:
+            raise InputError(f"class_weight must hold finite numbers of at least 0, got {shown(value)}")
     return np.where(signs > 0, float(high), float(low))
+
+
+def _occurs(label: Any, known: list[Any]) -> bool:
+    try:
+        return label in known
+    except (TypeError, ValueError):  # pandas.NA, arrays: equal to nothing
+        return False
 
 
 def check_costs(cost: Vector, signs: Vector, classes: NDArray[Any]) -> None:
