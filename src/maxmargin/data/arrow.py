@@ -49,7 +49,8 @@ def read_arrow(path: str | os.PathLike[str], *, target: Target = None, drop: Seq
     """Read an Arrow file (IPC file or stream, Feather)."""
     pa = import_arrow("reading Arrow files")
     try:
-        with pa.OSFile(os.fspath(path), "rb") as file:
+        # Python's own open says best what is wrong with a path.
+        with open(path, "rb"), pa.OSFile(os.fspath(path), "rb") as file:
             head = file.read(6)
             file.seek(0)
             opened = pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)

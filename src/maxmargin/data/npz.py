@@ -42,6 +42,9 @@ def read_npz(path: str | os.PathLike[str]) -> Table:
         try:
             with np.load(file, allow_pickle=False) as archive:
                 parts = {name: archive[name] for name in archive.files}
+                foreign = [name for name, part in parts.items() if not isinstance(part, np.ndarray)]
+                if foreign:
+                    raise ValueError(f"{foreign[0]!r} is no array")
         except DAMAGE as error:
             reason = "it holds pickled objects, which could run code" if "pickle" in str(error).lower() else str(error)
             raise DataError(source, "file", f"this is no readable .npz archive: {reason[:200]}") from None
