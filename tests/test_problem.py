@@ -154,7 +154,7 @@ def test_bad_data_is_named(name):
     data, labels, message = BAD[name]
     with pytest.raises(InputError, match=message):
         Problem.from_arrays(data, labels)
-    if name not in ("label matrix", "ragged labels", "labels of arrays"):  # scikit-learn's own message comes first there
+    if name not in ("label matrix", "ragged labels", "labels of arrays"):  # scikit-learn's own message comes first
         with pytest.raises(ValueError, match=message):
             LinearSVC().fit(data, labels)
 

@@ -137,6 +137,9 @@ def _read_as_text(
     pa = import_arrow("reading CSV")
     text = {name: pa.string() for name in layout.names}
     block = layout.block
+    undecodable = None if bad_rows is None else _undecodable(body, source, layout)
+    if undecodable:  # PyArrow could not hand such rows over
+        raise undecodable
     while True:
         skipped: list[Any] = []
         skip = {} if bad_rows is None else {"invalid_row_handler": _collector(skipped)}
@@ -263,19 +266,23 @@ def _explain(message: str, body: Any, source: str, layout: Layout) -> DataError:
                 f"contain {layout.delimiter!r}, or name another delimiter",
             )
     found = re.search(r"In CSV column #(\d+):.*invalid UTF8", message, re.DOTALL)
-    if found:
-        try:
-            str(body, "utf-8")
-        except UnicodeDecodeError as error:
-            line = layout.line + len(re.findall(rb"\r\n?|\n", memoryview(body)[: error.start]))
-            return DataError(
-                source,
-                f"column {layout.names[int(found[1])]!r}, line {line}",
-                "the text is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8",
-            )
+    undecodable = _undecodable(body, source, layout, f"column {layout.names[int(found[1])]!r}, ") if found else None
+    if undecodable:
+        return undecodable
     if "straddling" in message:
         return DataError(source, "file", "a row is longer than 1 GB; is the delimiter right?")
     return DataError(source, "file", message.strip()[:200])
+
+
+def _undecodable(body: Any, source: str, layout: Layout, column: str = "") -> DataError | None:
+    """The error for text that is not UTF-8, if it is not."""
+    try:
+        str(body, "utf-8")
+    except UnicodeDecodeError as error:
+        line = layout.line + len(re.findall(rb"\r\n?|\n", memoryview(body)[: error.start]))
+        problem = "the text is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"
+        return DataError(source, f"{column}line {line}", problem)
+    return None
 
 
 def write_csv(table: Table, file: IO[bytes], *, delimiter: str = ",") -> None:

@@ -52,7 +52,7 @@ class Layout:
             if first is None:
                 raise DataError(source, "file", "the file is empty")
             mark = delimiter or max(",;\t|", key=re.sub('"[^"]*"', "", first).count)
-            if len(mark) != 1 or mark in '"\r\n' or not mark.isascii():
+            if len(mark) != 1 or mark in '"\r\n\0' or not mark.isascii():
                 raise DataError(source, "file", f"the delimiter must be one character, got {mark!r}")
             text.seek(start)
             cells, n_lines = _first_row(text, source, line, mark, whole=begin + size >= len(view))

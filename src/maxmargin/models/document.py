@@ -142,10 +142,15 @@ class Reader:
 
     def number(self, key: str, or_none: bool = False) -> float:
         value = self.take(key, float, int, *([type(None)] if or_none else []))
+        return math.inf if value is None else self.finite(key, value)
+
+    def finite(self, key: str, value: float) -> float:
+        """A JSON number, which may be 1e400 or have a thousand digits, as a float."""
         try:
-            return math.inf if value is None else float(value)
+            number = float(value)
         except OverflowError:
-            return float(self.fail(key, "the number is too large"))
+            number = math.inf
+        return number if math.isfinite(number) else float(self.fail(key, "the number is too large"))
 
     def whole(self, key: str) -> int:
         value = int(self.take(key, int))
@@ -230,9 +235,10 @@ def _read_encoding(entries: list[Any] | None, n_features: int, source: str) -> E
         if levels is not None and not all(isinstance(level, str) for level in levels):
             entry.fail("levels", "expected texts")
         fill = entry.take("fill", float, int, type(None))
+        fill = None if fill is None else entry.finite("fill", fill)
         name = entry.take("name", str)
         entry.done()
-        columns.append(Column(name, None if levels is None else tuple(levels), None if fill is None else float(fill)))
+        columns.append(Column(name, None if levels is None else tuple(levels), fill))
     if sum(column.width for column in columns) != n_features:
         raise ModelFileError(source, "document.encoding", f"the columns do not add up to {n_features} weights")
     return Encoding(tuple(columns))
@@ -260,15 +266,25 @@ def _read_params(entry: Reader) -> LinearSVC:
         odd = sorted(set(entry.rest) ^ set(known))[0]
         entry.fail(odd, "missing or unknown parameter")
     params = dict(entry.rest)
+    for name, value in params.items():
+        if name != "class_weight" and not isinstance(value, str | int | float | None):
+            entry.fail(name, f"expected a number, text, true, false or null, got {type(value).__name__}")
+        if isinstance(value, float):
+            entry.finite(name, value)
+    if params["class_weight"] not in (None, "balanced") and not isinstance(params["class_weight"], list):
+        entry.fail("class_weight", "expected null, 'balanced' or pairs of class and weight")
     try:
         if isinstance(params["class_weight"], list):
-            params["class_weight"] = {label: float(weight) for label, weight in params["class_weight"]}
+            weights = {label: entry.finite("class_weight", weight) for label, weight in params["class_weight"]}
+            params["class_weight"] = weights
         machine = LinearSVC(**params)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             machine._check_parameters()
         for name in ("C", "intercept_scaling"):
             positive_number(name, params[name])
+    except ModelFileError:
+        raise
     except (TypeError, ValueError) as error:
         entry.fail("", str(error))
     for name, expected in known.items():
@@ -288,7 +304,7 @@ def _read_solution(entry: Reader, tensors: dict[str, Any]) -> tuple[Solution, ND
     if len(interval) != 2 or not all(end is None or type(end) in (float, int) for end in interval):
         entry.fail("bias_interval", "expected two numbers")
     signed = tensors.get("dual", np.zeros(0))
-    low, high = (-math.inf if interval[0] is None else interval[0]), (math.inf if interval[1] is None else interval[1])
+    low, high = (None if end is None else entry.finite("bias_interval", end) for end in interval)
     solution = Solution(
         w=tensors["coef"][0],
         b=float(tensors["intercept"][0]),
@@ -300,7 +316,7 @@ def _read_solution(entry: Reader, tensors: dict[str, Any]) -> tuple[Solution, ND
         history=_read_history(entry),
         n_iter=entry.whole("n_iter"),
         seconds=entry.number("seconds"),
-        bias_interval=(low, high),
+        bias_interval=(-math.inf if low is None else low, math.inf if high is None else high),
         solver=entry.take("solver", str),
         reason=entry.take("reason", str),
     )
@@ -316,5 +332,6 @@ def _read_history(entry: Reader) -> History:
         if not fits or not all(type(v) in kind for v, kind in zip(record, kinds, strict=True)):
             entry.fail("history", "expected [iteration, seconds, gap, phase, certified]")
         iteration, seconds, gap, phase, certified = record
-        history.add(iteration, seconds, math.inf if gap is None else gap, phase, certified)
+        seconds, gap = (math.inf if v is None else entry.finite("history", v) for v in (seconds, gap))
+        history.add(iteration, seconds, gap, phase, certified)
     return history

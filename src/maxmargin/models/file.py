@@ -101,6 +101,10 @@ def to_bytes(model: Model, *, dual: bool = True) -> bytes:
         for name, tensor in sorted(tensors.items())
     }
     document = json.dumps(document_of(model), allow_nan=False, ensure_ascii=False, sort_keys=True)
+    try:
+        document.encode()
+    except UnicodeEncodeError as error:
+        raise InputError(f"the model cannot be saved: a label or a column's name is no valid text: {error}") from None
     metadata = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -157,10 +161,17 @@ def from_bytes(blob: bytes, source: str = "model") -> Model:
             "the checksum does not fit: something in the file was changed after it was written",
         )
     try:
-        document = json.loads(metadata["document"], object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+        document = _strict_json(metadata["document"])
     except (ValueError, RecursionError) as error:
         raise ModelFileError(source, "metadata 'document'", f"this is no valid JSON: {error}") from None
     return model_from(document, tensors, source)
+
+
+def _strict_json(text: str) -> Any:
+    """JSON without what different readers understand differently."""
+    value = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+    json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text
+    return value
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -181,7 +192,7 @@ def _header(blob: bytes, source: str) -> dict[str, Any]:
     if size > min(len(blob) - 8, MOST_HEADER):
         raise ModelFileError(source, "header", "this is no model file, or its end is missing")
     try:
-        header = json.loads(blob[8 : 8 + size].decode(), object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
+        header = _strict_json(blob[8 : 8 + size].decode())
     except (ValueError, RecursionError) as error:
         raise ModelFileError(source, "header", f"this is no valid JSON: {error}") from None
     if not isinstance(header, dict):
@@ -193,7 +204,7 @@ def _tensors(blob: bytes, header: dict[str, Any], source: str) -> dict[str, Any]
     from safetensors import SafetensorError, deserialize
 
     for name, entry in header.items():
-        if not isinstance(entry, dict) or entry.get("dtype") not in DTYPES:
+        if not isinstance(entry, dict) or entry.get("dtype") not in list(DTYPES):  # it may be a list itself
             raise ModelFileError(source, f"tensor {name!r}", f"expected a dtype of {sorted(DTYPES)}")
     try:
         found = dict(deserialize(blob))  # type: ignore[no-untyped-call]
@@ -201,6 +212,8 @@ def _tensors(blob: bytes, header: dict[str, Any], source: str) -> dict[str, Any]
         raise ModelFileError(source, "header", f"sizes or positions of the tensors are wrong: {error}") from None
     tensors = {}
     for name, part in found.items():
+        if len(part["shape"]) > 2:
+            raise ModelFileError(source, f"tensor {name!r}", "expected one or two dimensions")
         array = np.frombuffer(bytes(part["data"]), dtype=DTYPES[part["dtype"]]).reshape(part["shape"])
         if not np.isfinite(array).all():
             place = int(np.flatnonzero(~np.isfinite(array.ravel()))[0])

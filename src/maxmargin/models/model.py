@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from maxmargin.data import DataError, Encoding, Table, digest
 from maxmargin.data.table import shortened
 from maxmargin.models.scaling import Scaling
+from maxmargin.positions import InputError, check_positions
 from maxmargin.svm import LinearSVC
 
 
@@ -100,15 +101,30 @@ class Model:
         return X if self.scaling is None else self.scaling.apply(X)
 
     def _rows(self, data: Any) -> Any:
-        return self.matrix(data) if isinstance(data, Table) else self._scaled(data)
+        if isinstance(data, Table):
+            return self.matrix(data)
+        if sp.issparse(data):
+            check_positions(data)
+        return self._scaled(data)
 
     def decision_function(self, data: Any) -> NDArray[np.float64]:
-        """Signed scores of a table's or a matrix's rows; positive means ``classes[1]``."""
-        return np.asarray(self.machine.decision_function(self._rows(data)))
+        """Signed scores of a table's or a matrix's rows, all finite; positive means ``classes[1]``."""
+        rows = self._rows(data)
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):
+                scores = np.asarray(self.machine.decision_function(rows))
+        except ValueError as error:  # scikit-learn's words on shapes, gaps and infinities
+            raise InputError(str(error)) from error
+        bad = np.flatnonzero(~np.isfinite(scores))
+        if len(bad):
+            raise InputError(
+                f"the score of row {bad[0]} is beyond float64: the row's values or the model's weights are too large"
+            )
+        return scores
 
     def predict(self, data: Any) -> NDArray[Any]:
         """The class of each row of a table or a matrix."""
-        return np.asarray(self.machine.predict(self._rows(data)))
+        return np.asarray(self.machine.classes_[(self.decision_function(data) > 0.0).astype(np.intp)])
 
     def labels(self, table: Table) -> NDArray[Any]:
         """The table's labels in the model's terms."""

@@ -9,6 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxmargin.positions import InputError
+
 Vector = NDArray[np.float64]
 
 
@@ -30,34 +32,59 @@ class Scaling:
     def learn(cls, X: Any) -> Scaling:
         """Mean and deviation of every column; a constant column keeps its scale."""
         n = X.shape[0]
-        mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-        if sp.issparse(X):
-            squares = np.asarray(X.astype(np.float64).power(2).sum(axis=0)).ravel() / n
-            deviation = np.sqrt(np.maximum(0.0, squares - mean**2))
-        else:
-            deviation = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in _blocks(X)) / n)
+        with np.errstate(over="ignore", invalid="ignore"):
+            mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
+            if sp.issparse(X):
+                squares = np.asarray(X.astype(np.float64).power(2).sum(axis=0)).ravel() / n
+                deviation = np.sqrt(np.maximum(0.0, squares - mean**2))
+            else:
+                deviation = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in _blocks(X)) / n)
+        beyond = np.flatnonzero(~np.isfinite(deviation))
+        if len(beyond):
+            raise InputError(
+                f"column {beyond[0]} (counted from 0) cannot be scaled: the squares of its values overflow"
+            )
         # What rounding leaves of a constant column is no deviation.
         constant = deviation <= 10.0 * np.finfo(np.float64).eps * n * np.abs(mean)
         return cls(None if sp.issparse(X) else mean, np.where(constant, 1.0, deviation))
 
     def apply(self, X: Any) -> Any:
-        """The scaled rows, in the precision of X."""
-        if sp.issparse(X):
-            if self.mean is not None:
-                X = X.toarray()
-            else:
-                scaled = sp.csr_array(X, copy=True)
-                scaled.data /= self.scale.astype(scaled.dtype)[scaled.indices]
-                return scaled
-        X = np.asarray(X)
-        kind = X.dtype if X.dtype in (np.float32, np.float64) else np.float64
+        """The scaled rows, in the precision of X, all finite."""
+        if sp.issparse(X) and self.mean is not None:
+            X = X.toarray()
+        X = X if sp.issparse(X) else np.asarray(X)
+        if X.ndim != 2 or X.shape[1] != len(self.scale):
+            raise InputError(f"X must be rows of {len(self.scale)} columns, as in training; got shape {X.shape}")
+        kind = X.dtype if X.dtype in (np.float32, np.float64) else np.dtype(np.float64)
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            return self._sparse(X, kind) if sp.issparse(X) else self._dense(X, kind)
+
+    def _sparse(self, X: Any, kind: np.dtype[Any]) -> Any:
+        out = sp.csr_array(X, dtype=kind, copy=True)
+        out.data /= self.scale.astype(kind)[out.indices]
+        bad = np.flatnonzero(~np.isfinite(out.data))
+        if len(bad):
+            raise _beyond(int(np.searchsorted(out.indptr, bad[0], side="right")) - 1, int(out.indices[bad[0]]))
+        return out
+
+    def _dense(self, X: NDArray[Any], kind: np.dtype[Any]) -> NDArray[Any]:
         out = np.empty(X.shape, dtype=kind)
         mean = 0.0 if self.mean is None else self.mean
         begin = 0
         for part in _blocks(X):
-            out[begin : begin + len(part)] = (part - mean) / self.scale
+            done = out[begin : begin + len(part)]
+            done[...] = (part - mean) / self.scale
+            bad = np.argwhere(~np.isfinite(done))
+            if len(bad):
+                raise _beyond(begin + int(bad[0][0]), int(bad[0][1]))
             begin += len(part)
         return out
+
+
+def _beyond(row: int, column: int) -> InputError:
+    return InputError(
+        f"row {row}, column {column} of X is not finite, or is not once it is scaled; remove or correct it"
+    )
 
 
 def _blocks(X: Any) -> Any:
