@@ -56,6 +56,14 @@ sanitize: $(VENV)/.lint  ## the core's tests under address and undefined-behavio
 	./build/sanitize/test_core
 	./build/sanitize/test_svmlight
 
+CASES ?= 1000000
+fuzz: $(VENV)/.lint  ## a million seeded cases (CASES=...) for readers, model loader and checks, under both sanitizers
+	$(PIP) install -q $(PINNED) cmake ninja nanobind
+	$(BIN)/cmake -S . -B build/fuzz -G Ninja -DCMAKE_MAKE_PROGRAM=$(abspath $(BIN)/ninja) -DCMAKE_BUILD_TYPE=Debug \
+	    -DPython_EXECUTABLE=$(abspath $(BIN)/python) -DMAXMARGIN_PYTHON=ON -DMAXMARGIN_SANITIZE=ON
+	$(BIN)/cmake --build build/fuzz
+	FUZZ_CORE="$$(ls build/fuzz/_core.*.so)" $(BIN)/python -m tests.fuzz --cases $(CASES)
+
 bench: $(VENV)/.bench  ## time and memory beside the peers; data sets from $$MAXMARGIN_DATA
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.run
