@@ -211,6 +211,8 @@ void test_numbers() {
     agrees("0." + std::string(400, '0') + "17e403");
     agrees("17" + std::string(400, '0') + "e-401");
     agrees("0." + std::string(1000, '0') + "1");
+    agrees("0." + std::string(400, '0') + "1e60");  // underflow, though the exponent is positive
+    agrees("17" + std::string(400, '0') + "e-900");
     agrees(std::string(5000, '0') + "1.5");
     for (const std::string number :
          {"1e309", "1.7976931348623159e308", "1e99999999999", "-1e400", "0.001e312"}) {

@@ -63,6 +63,27 @@ def test_nothing_is_seen_before_the_end(way, tmp_path):
 
 
 @pytest.mark.parametrize("old", [None, b"old"])
+def test_content_is_on_disk_before_it_gets_its_name(way, old, tmp_path, monkeypatch):
+    path, events = tmp_path / "a.txt", []
+    if old is not None:
+        path.write_bytes(old)
+
+    def noting(name, function):
+        def noted(*arguments, **options):
+            events.append(name)
+            return function(*arguments, **options)
+
+        return noted
+
+    for name in ("fsync", "link", "replace"):
+        monkeypatch.setattr(os, name, noting(name, getattr(os, name)))
+    write(path, b"new")
+    assert events[0] == events[-1] == "fsync"  # the content, and at the end the folder
+    assert set(events[1:-1]) <= {"link", "replace"}
+    assert events[1:-1]
+
+
+@pytest.mark.parametrize("old", [None, b"old"])
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, OSError])
 def test_an_error_in_the_body(way, old, error, tmp_path):
     path = tmp_path / "a.txt"

@@ -19,7 +19,8 @@ from maxmargin.data import (
 from maxmargin.data import formats as module
 from maxmargin.data.check import check_file
 from maxmargin.data.formats import FORMATS, SUFFIXES, format_of
-from maxmargin.data.table import find_target, plain_labels, shortened, unique_names
+from maxmargin.data.labels import plain_labels
+from maxmargin.data.table import find_target, shortened, unique_names
 
 ENDINGS = [*SUFFIXES, ".csv.gz", ".tsv.bz2", ".svm.xz"]
 WITH_TEXT = [ending for ending in ENDINGS if "svm" not in ending]  # and with names

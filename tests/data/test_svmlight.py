@@ -69,6 +69,7 @@ def test_numbers_are_rounded_as_python_rounds_them():
     texts += ["9007199254740993", "18446744073709551615", "18446744073709551616", "1.7976931348623158e308"]
     texts += ["2.2250738585072011e-308", "2.4703282292062327e-324", "2.4703282292062328e-324", "5e-324", "1e-400"]
     texts += ["0." + "0" * 400 + "17e403", "17" + "0" * 400 + "e-401", "0" * 3000 + "1.5", "1e-99999999999"]
+    texts += ["0." + "0" * 400 + "1e60", "17" + "0" * 400 + "e-900"]  # underflow, however it is written
     table = parse("\n".join(f"{text} 1:{text}" for text in texts).encode())
     expected = np.array([float(text) for text in texts])
     assert table.columns.data.tobytes() == expected.tobytes()
