@@ -113,15 +113,16 @@ def svmlight_case(seed: int, case: int) -> SvmlightCase:
     end = rng.choice(("\n", "\n", "\n", "\n", "\r\n", "\r\n", " \n", "\r"))
     text = end.join(lines) + (end if chance(rng, 0.7) else "")
     blob = spoilt(rng, text.encode(errors="surrogatepass"))
+    piece = rng.choice((1, 2, 7, 16, 40, 100, 1000)) if chance(rng, 0.97) else None
     if blob and chance(rng, 0.0005):  # long enough for several threads
         blob = blob * (200_000 // len(blob) + 1)
         blob = mutated(rng, blob) if chance(rng, 0.5) else blob
+        piece = rng.choice((100_000, None))
     options: dict[str, Any] = {}
     if chance(rng, 0.3):
         options["zero_based"] = rng.choice((True, False, None))
     if chance(rng, 0.3):
         options["n_features"] = rng.choice((1, 3, 10, 2**31 - 1, None))
-    piece = rng.choice((1, 2, 7, 16, 40, 100, 1000)) if chance(rng, 0.97) else None
     return SvmlightCase(blob, piece, rng.choice((1, 1, 2, 3)), options)
 
 

@@ -249,7 +249,7 @@ def model_case(seed: int, case: int) -> bytes:
         return packed(parts)
     if luck < 0.65:
         for _ in range(rng.choice((1, 1, 1, 2, 3))):
-            rng.choice(CHANGES)(rng, parts)
+            rng.choice(CHANGES if parts.tensors else CHANGES[:3])(rng, parts)
         return packed(parts)
     if luck < 0.8:  # any text as document, with a checksum that fits
         text = mutated(rng, render(parts.document).encode()).decode(errors="replace")

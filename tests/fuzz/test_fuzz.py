@@ -11,6 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import DataError, InputError, ModelFileError
+from maxmargin.data import Encoding
 from maxmargin.data.csv import CsvOptions, parse_csv
 from maxmargin.models import Model, Scaling, from_bytes, to_bytes
 from tests.fuzz import SHARES
@@ -50,7 +51,7 @@ def test_a_broken_rule_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # --- found --------------------------------------------------------------------------------------------------------
 
-PLAIN, _, SCALED, SPARSE_SCALED, _, _, ENCODED = range(7)  # of good_models
+PLAIN, FLOATS, SCALED, SPARSE_SCALED, _, _, ENCODED = range(7)  # of good_models
 
 
 def forged(which: int, change: Callable[[Parts], object]) -> bytes:
@@ -87,6 +88,7 @@ REFUSED = {
     "weight is a number": (PLAIN, put("params", "class_weight", value=7), "class_weight"),
     "verbose 1e400": (PLAIN, put("params", "verbose", value=Raw("1e400")), "verbose"),
     "random state is a list": (PLAIN, put("params", "random_state", value=[1]), "random_state"),
+    "infinite label": (FLOATS, put("classes", "values", 1, value=Raw("1e400")), "classes.values"),
     "half a character": (PLAIN, put("training", "source", value="\ud800"), "document"),
 }
 
@@ -129,6 +131,11 @@ def test_names_that_are_no_text_cannot_be_saved() -> None:
     model = from_bytes(packed(good_models()[PLAIN]))
     with pytest.raises(InputError, match="no valid text"):
         to_bytes(Model(model.machine, model.training, names=("\ud800", "b", "c")))
+
+
+def test_the_mean_of_huge_numbers_fills_gaps() -> None:
+    table = parse_csv(b"a,b\n1.7e308,1\n1.7e308,1\n,1\n", "case.csv")
+    assert Encoding.learn(table, missing="mean").apply(table)[2, 0] == pytest.approx(1.7e308)
 
 
 def test_the_zero_byte_is_no_delimiter() -> None:

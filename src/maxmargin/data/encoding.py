@@ -176,8 +176,15 @@ def _learn_numbers(values: Any, source: str, name: str, missing: str) -> Column:
     if where.all():
         raise DataError(source, f"column {name!r}", f"no row has a value; leave it out with --drop {name!r}")
     numbers = _as_float(values)[~where]
-    fill = float(np.mean(numbers)) if np.isfinite(numbers).all() else 0.0  # infinities are refused by name later
+    fill = _mean(numbers) if np.isfinite(numbers).all() else 0.0  # infinities are refused by name later
     return Column(name, None, fill)
+
+
+def _mean(numbers: NDArray[Any]) -> float:
+    """The mean of finite numbers, which is finite even where their sum is not."""
+    with np.errstate(over="ignore"):
+        mean = float(np.mean(numbers))
+    return mean if np.isfinite(mean) else float((numbers.astype(np.float64) / len(numbers)).sum())
 
 
 def _learn_levels(values: Any, source: str, name: str, missing: str) -> Column:

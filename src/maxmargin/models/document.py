@@ -257,6 +257,8 @@ def _read_classes(entry: Reader) -> NDArray[Any]:
         entry.fail("values", "a label is too large")
     if len(classes) != 2 or not classes[0] < classes[1]:
         entry.fail("values", "expected two different labels, the smaller one first")
+    if kind == "float" and not np.isfinite(classes).all():
+        entry.fail("values", "a label is too large")
     return classes
 
 
