@@ -66,7 +66,7 @@ Parsed parse_number(const char* p, const char* end, double& out) {
     if (p < end && (*p == '-' || *p == '+')) ++p;
     const char* const begin = p;
     std::uint64_t mantissa = 0;
-    int n_digits = 0, exponent = 0;
+    index_t n_digits = 0, exponent = 0;  // a token may be as long as the file
     bool any = false;
     for (; p < end && is_digit(*p); ++p) {
         any = true;

@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxmargin.certificates import OptimalityCertificate, Verdict
+    from maxmargin.certificates import OptimalityCertificate, Separability, Verdict, judge_separability
     from maxmargin.data import DataError, read_table, write_table
-    from maxmargin.models import Model, ModelFileError, load, save
+    from maxmargin.models import Model, ModelFileError, certify, load, save
     from maxmargin.positions import InputError
     from maxmargin.problem import Problem
     from maxmargin.runtime import core_info, show_versions
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 # Where each public name lives. A room is opened when one of its names is first used, so that `import maxmargin` and
 # `maxmargin --help` are quick.
 _ROOMS = {
-    "maxmargin.certificates": ("OptimalityCertificate", "Verdict"),
+    "maxmargin.certificates": ("OptimalityCertificate", "Separability", "Verdict", "judge_separability"),
     "maxmargin.data": ("DataError", "read_table", "write_table"),
-    "maxmargin.models": ("Model", "ModelFileError", "load", "save"),
+    "maxmargin.models": ("Model", "ModelFileError", "certify", "load", "save"),
     "maxmargin.positions": ("InputError",),
     "maxmargin.problem": ("Problem",),
     "maxmargin.runtime": ("core_info", "show_versions"),
@@ -41,11 +41,14 @@ __all__ = [
     "ModelFileError",
     "OptimalityCertificate",
     "Problem",
+    "Separability",
     "Solution",
     "Status",
     "Verdict",
     "__version__",
+    "certify",
     "core_info",
+    "judge_separability",
     "load",
     "read_table",
     "save",
@@ -55,6 +58,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
+    if f"maxmargin.{name}" in _ROOMS:
+        return import_module(f"maxmargin.{name}")
     if name in _ROOM_OF:
         value = getattr(import_module(_ROOM_OF[name]), name)
     elif name == "__version__":

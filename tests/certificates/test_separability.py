@@ -43,6 +43,15 @@ def test_mixed_clouds(seed, kind):
     np.testing.assert_allclose(*mean, atol=1e-9)
 
 
+@pytest.mark.parametrize("offset", [0.0, 1.7e9, 1e10, -1e12])
+def test_an_offset_hides_nothing(offset):
+    X, y = offset + np.array([[0.0], [1.0], [5.0], [6.0]]), np.array([0, 0, 1, 1])
+    assert judge_separability(X, y).separable is True
+    verdict = judge_separability(X, np.array([0, 1, 0, 1]))
+    assert verdict.separable is False
+    assert verdict.verify(X, y) > 0.1
+
+
 def test_touching_classes_are_not_separable():
     X, y = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0], [2.0, 2.0]]), np.array([0, 0, 1, 1])
     assert judge_separability(X, y).separable is False

@@ -114,7 +114,7 @@ def test_more_than_two_classes(cli, tmp_path):
     error = cli("train", "t.csv", code=3)
     assert "--positive 'a'" in error.output
     cli("train", "t.csv", "--positive", "b", "--C", "1")
-    assert maxmargin.load("t.safetensors").machine.classes_.tolist() == ["b", "not b"]
+    assert maxmargin.load("t.safetensors").machine.classes_.tolist() == ["(not b)", "b"]
     cli("certify", "t.safetensors", "t.csv")
     cli("train", "t.csv", "--positive", "z", code=3)
 

@@ -192,3 +192,4 @@ def test_layout_of_rows():
     assert [line for line, _ in places] == [4, 6, 8]
     assert [raw[layout.begin :][span] for _, span in places] == [b"1,2\n", b'"x\ny",3\n', b"4,5\n"]
     assert never_closed(b'a,"' + b"x" * 200_000, ",")
+    assert Layout.of(b"a,b\n" + b"1," * 3_000_000 + b"\n2,3\n", "t.csv").block > 6_000_000  # whole rows fit

@@ -67,7 +67,7 @@ def test_gaps_in_numbers(values):
         assert what.startswith(
             "1 value is missing. Fill gaps with the column's mean (--missing mean), leave such rows "
         )
-        assert what.endswith("rows out (--missing drop), or leave the column out (--drop 'a')")
+        assert what.endswith("rows out (--missing drop), or the column (--drop 'a')")
     assert learned({"a": values}, missing="mean") == (("a",), [[1.0], [2.0], [3.0]])
     rows = table({"a": values, "b": [1, 2, 3]})
     kept = rows.take(complete_rows(rows))
@@ -129,7 +129,9 @@ def test_numbers_with_a_few_strange_cells():
 
 def test_unseen_and_missing_texts_set_no_level():
     training = b"t,b\nu,1\nv,2\n"
-    assert later(training, b"b,t\n5,v\n6,w\n7,\n8, u \n", text="onehot") == [
+    with pytest.raises(DataError, match=r"'t', row 2: 1 value is missing\. The model was trained on rows without gaps"):
+        later(training, b"b,t\n5,v\n6,w\n7,\n8, u \n", text="onehot")
+    assert later(training, b"b,t\n5,v\n6,w\n7,\n8, u \n", text="onehot", missing="mean") == [
         [0.0, 1.0, 5.0],
         [0.0, 0.0, 6.0],
         [0.0, 0.0, 7.0],
@@ -148,7 +150,7 @@ def test_texts_that_look_like_numbers_in_a_later_file(level, cell):
     assert sorted(levels) == [0.0, 1.0]
     assert levels == later(training, f"t,b\n{level},3\nother,4\n".encode(), text="onehot")[0][:2]
     assert b == 3.0
-    assert later(training, b"t,b\n99.5,3\n,4\n", text="onehot") == [[0.0, 0.0, 3.0], [0.0, 0.0, 4.0]]
+    assert later(training, b"t,b\n99.5,3\n,4\n", text="onehot", missing="mean") == [[0.0, 0.0, 3.0], [0.0, 0.0, 4.0]]
 
 
 def test_columns_are_found_by_name():

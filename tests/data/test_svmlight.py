@@ -273,7 +273,7 @@ def test_where_columns_count_from():
     assert parse(b"1 2:6\n1 0:5\n").columns.shape == (2, 3)
     assert parse(b"1 1:5 3:6\n", zero_based=True).columns.toarray().tolist() == [[0.0, 5.0, 0.0, 6.0]]
     assert parse(b"1 1:5\n", zero_based=False).columns.toarray().tolist() == [[5.0]]
-    with pytest.raises(DataError, match="column 0 occurs, but columns were said to count from 1"):
+    with pytest.raises(DataError, match="column 0 occurs, but columns count from 1"):
         parse(b"1 1:1\n1 0:5\n", zero_based=False)
     assert parse(b"1 2147483646:1\n").columns.shape == (1, 2147483646)
 
@@ -327,6 +327,8 @@ def test_writing_what_readers_would_refuse():
     X = sp.csr_array(parts, shape=(1, 3))
     assert written(table_from_arrays(X, [1])) == b"1 1:2 3:5\n"  # sorted, and added up
     assert X.indices.tolist() == [2, 0, 2]  # the caller's matrix is left alone
+    stored_zero = sp.csr_array((np.array([0.0, 4.0]), np.array([0, 2]), np.array([0, 2])), shape=(1, 3))
+    assert written(table_from_arrays(stored_zero, [1])) == b"1 3:4\n"
     for bad in (np.nan, np.inf):
         Z = np.ones((3, 4))
         Z[2, 1] = bad

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from maxmargin import LinearSVC
+from maxmargin import LinearSVC, ModelFileError
 from maxmargin.data import Table, table_from_arrays
 from maxmargin.data.csv import parse_csv
 from maxmargin.models import Model, Scaling, certify, from_bytes, to_bytes, trained_on
@@ -100,8 +100,97 @@ def test_rejects_changed_fill_values_and_levels():
     def other_level(document):
         document["encoding"][1]["levels"][0] = "Bonn"
 
-    for change in (other_fill, other_level):
+    def other_name(document):
+        other_level(document)
+        document["feature_names"][1] = "town=Bonn"
+
+    def no_fill(document):
+        document["encoding"][0]["fill"] = None
+
+    for change in (other_fill, other_name, no_fill):
         assert not certify(from_bytes(with_document(blob, change)), data_of("table"))
+    with pytest.raises(ModelFileError, match="feature names"):
+        from_bytes(with_document(blob, other_level))
+
+
+def forged_model(model, **parts):
+    """A model file with other weights and claims, and a checksum that fits."""
+    import copy
+
+    machine = copy.deepcopy(model.machine)
+    solution = replace(machine.solution_, **parts)
+    signs = np.zeros(model.training.n_rows)
+    signs[machine.support_] = np.sign(machine.dual_coef_[0])
+    machine._store(machine.classes_, solution, signs * solution.alpha)
+    return from_bytes(to_bytes(replace(model, machine=machine)))
+
+
+def test_a_poor_model_cannot_claim_to_have_converged():
+    model, table = MODELS["plain"](), data_of("plain")
+    X, y = table.columns, np.where(table.y == "yes", 1.0, -1.0)
+    rate = y.mean()
+    primal = float(np.sum(np.maximum(0.0, 1.0 - y * rate) ** 2))
+    parts = {"w": np.zeros(3), "b": rate, "alpha": np.zeros(len(X)), "primal": primal, "dual": 0.0, "gap": 1.0}
+    verdict = certify(forged_model(model, **parts), table)
+    assert not verdict
+    assert verdict.worst == "status"
+    from maxmargin import Status
+
+    honest = certify(forged_model(model, **parts, status=Status.ITERATION_LIMIT), table)
+    assert honest.gap == pytest.approx(1.0)
+
+
+def test_signs_of_the_dual_point():
+    model, table = MODELS["plain"](), data_of("plain")
+    model.machine.dual_coef_ = -model.machine.dual_coef_
+    verdict = certify(from_bytes(to_bytes(model)), table)
+    assert verdict.worst == "signs of the dual point"
+
+
+def test_without_dual_point_a_wrong_hyperplane_is_noticed():
+    model, table = MODELS["plain"](), data_of("plain")
+    X, y = table.columns, np.where(table.y == "yes", 1.0, -1.0)
+    w, b = -model.machine.coef_[0], -float(model.machine.intercept_[0])
+    primal = 0.5 * float(w @ w) + float(np.sum(np.maximum(0.0, 1.0 - y * (X @ w + b)) ** 2))
+    for dual in (model.machine.solution_.dual, -10.0 * primal, primal):
+        gap = (primal - dual) / max(abs(primal), abs(dual))
+        forged = forged_model(model, w=w, b=b, primal=primal, dual=dual, gap=gap)
+        assert not certify(from_bytes(to_bytes(forged, dual=False)), table)
+
+
+def test_weights_are_saved_and_certified():
+    X, y = tall(40, 3)
+    weight = np.random.default_rng(0).integers(0, 4, 40).astype(float)
+    model = Model(LinearSVC(C=0.3).fit(X, y, sample_weight=weight), trained_on(X, y))
+    for dual in (True, False):
+        back = from_bytes(to_bytes(model, dual=dual))
+        np.testing.assert_array_equal(back.machine._sample_weight, weight)
+        assert certify(back, table_from_arrays(X, y))
+
+
+def test_parameters_changed_after_the_fit_do_not_matter():
+    model, table = MODELS["plain"](), data_of("plain")
+    model.machine.set_params(C=5.0, loss="hinge")
+    assert certify(from_bytes(to_bytes(model)), table)
+
+
+def test_huge_and_tiny_columns():
+    generator = np.random.default_rng(1)
+    X, y = generator.normal(size=(60, 3)) * [1e200, 1e-200, 1.0], np.repeat([0, 1], 30)
+    scaling = Scaling.learn(X)
+    np.testing.assert_allclose(scaling.apply(X).std(axis=0), 1.0)
+    model = Model(LinearSVC().fit(scaling.apply(X), y), trained_on(X, y), scaling=scaling)
+    assert certify(from_bytes(to_bytes(model)), table_from_arrays(X, y))
+
+
+def test_the_same_rows_from_a_sparse_file():
+    import scipy.sparse as sp
+
+    X, y = tall(40, 3)
+    for first, second in ((X, sp.csr_array(X)), (sp.csr_array(X), X)):
+        scaling = Scaling.learn(first)
+        model = Model(LinearSVC().fit(scaling.apply(first), y), trained_on(first, y), scaling=scaling)
+        assert certify(model, table_from_arrays(second, y))
 
 
 def test_scaling_of_constant_and_large_columns():

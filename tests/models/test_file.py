@@ -126,8 +126,7 @@ def test_every_changed_byte_is_noticed():
         changed[place] ^= 1 << generator.integers(8)
         try:
             back = from_bytes(bytes(changed), "changed")
-        except ModelFileError as error:
-            assert error.place
+        except ModelFileError:
             continue
         # Only what carries no meaning may change: the padding of the header, and its spaces.
         assert to_bytes(back) == blob

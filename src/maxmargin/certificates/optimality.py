@@ -213,11 +213,10 @@ def _rejected(check: str, tolerance: float) -> Verdict:
 
 
 def _beyond_rounding(X: Any, alpha: Vector, induced: Vector, w: Vector) -> float:
-    """‖w − Σ alpha y x‖ beside ‖w‖, less what rounding of so large a sum can cause."""
-    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-    rounding = 64.0 * float(np.finfo(np.float64).eps) * float(np.abs(alpha) @ np.sqrt(squares))
-    off = float(np.linalg.norm(w - induced))
-    return max(0.0, off - rounding) / max(float(np.linalg.norm(w)), rounding, 1e-300)
+    """‖w − Σ alpha y x‖ beside ‖w‖, less what rounding of each column's sum can cause."""
+    rounding = 64.0 * float(np.finfo(np.float64).eps) * np.asarray(abs(X).T @ np.abs(alpha)).ravel()
+    off = float(np.linalg.norm(np.maximum(0.0, np.abs(w - induced) - rounding)))
+    return off / max(float(np.linalg.norm(w)), float(np.linalg.norm(rounding)), 1e-300)
 
 
 def _best_bias(scores: Vector, sign: Vector, cost: Vector, squared: bool) -> float:

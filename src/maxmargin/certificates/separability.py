@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
 MOST_NUMBERS = 20_000_000  # non-zeros that the linear program is tried on
+MOST_MISMATCH = 1e-12  # of the columns' ranges: what rounding leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,8 +74,9 @@ def judge_separability(
 
     Parameters
     ----------
-    X, y : rows (best scaled) and labels of two classes.
+    X, y : rows and labels of two classes.
     hyperplane : (w, b) to try first; if it separates, nothing needs to be solved.
+    max_seconds : time limit of the linear program.
     """
     positive = np.unique(y)[1]
     sign = np.where(np.asarray(y) == positive, 1.0, -1.0)
@@ -92,32 +94,59 @@ def _solve(X: Any, sign: Vector, positive: Any, max_seconds: float) -> Separabil
     from scipy.optimize import linprog
 
     n, d = X.shape
-    rows = sp.csc_array(X.T * sign) if not sp.issparse(X) else sp.csc_array(X.T.multiply(sign))
-    plus = sp.csc_array((sign > 0).astype(np.float64).reshape(1, -1))
-    minus = sp.csc_array((sign < 0).astype(np.float64).reshape(1, -1))
-    A = sp.block_array(
-        [[rows, -sp.eye_array(d), sp.eye_array(d)], [plus, None, None], [minus, None, None]], format="csc"
-    )
+    low, width = _ranges(X)
+    # Convex weights do not notice a shift: columns are moved to begin at 0 (if they are dense) and to have range 1.
+    shift = np.zeros(d) if sp.issparse(X) else low
+    Z = sp.csc_array(X / width) if sp.issparse(X) else (X - shift) / width
+    A = _equations(Z, sign)
     cost = np.concatenate([np.zeros(n), np.ones(2 * d)])
     right = np.concatenate([np.zeros(d), [1.0, 1.0]])
     options = {"time_limit": max_seconds}
     result = linprog(cost, A_eq=A, b_eq=right, bounds=(0.0, None), method="highs", options=options)
     if result.x is None or result.status != 0:
         return Separability(None, positive)
-    weights = _convex(np.maximum(result.x[:n], 0.0), sign)
-    if weights is not None and _mismatch(X, sign, weights) <= 1e-9:
-        return Separability(False, positive, weights=weights)
-    # The multipliers of the means are a direction along which the classes lie apart.
-    w = np.asarray(result.eqlin.marginals[:d])
+    # The multipliers of the means are a direction along which the classes lie apart, if they do.
+    w = np.asarray(result.eqlin.marginals[:d]) / width
     for direction in (w, -w):
         scores = np.asarray(X @ direction).ravel()
-        low, high = scores[sign > 0].min(), scores[sign < 0].max()
-        if low > high:
-            return Separability(True, positive, direction, float(-0.5 * (low + high)))
+        lowest, highest = scores[sign > 0].min(), scores[sign < 0].max()
+        b = float(-0.5 * (lowest + highest))
+        if lowest > highest and (sign * (scores + b)).min() > 0.0:
+            return Separability(True, positive, direction, b)
+    weights = _refined(A[:, :n], right, np.maximum(result.x[:n], 0.0), sign)
+    if weights is not None and _mismatch(X, sign, weights) <= MOST_MISMATCH:
+        return Separability(False, positive, weights=weights)
     return Separability(None, positive)
 
 
-def _convex(weights: Vector, sign: Vector) -> Vector | None:
+def _ranges(X: Any) -> tuple[Vector, Vector]:
+    """Smallest value and range of every column; a constant column has range 1."""
+    low, high = X.min(axis=0), X.max(axis=0)
+    if sp.issparse(X):
+        low, high = low.toarray(), high.toarray()
+    low, high = np.asarray(low, dtype=np.float64).ravel(), np.asarray(high, dtype=np.float64).ravel()
+    return low, np.where(high > low, high - low, 1.0)
+
+
+def _equations(Z: Any, sign: Vector) -> Any:
+    """Both means are equal up to slacks, and the weights of each class sum to 1."""
+    d = Z.shape[1]
+    rows = sp.csc_array(Z.T.multiply(sign)) if sp.issparse(Z) else sp.csc_array(Z.T * sign)
+    plus = sp.csc_array((sign > 0).astype(np.float64).reshape(1, -1))
+    minus = sp.csc_array((sign < 0).astype(np.float64).reshape(1, -1))
+    slack = sp.eye_array(d)
+    return sp.block_array([[rows, -slack, slack], [plus, None, None], [minus, None, None]], format="csc")
+
+
+def _refined(A: Any, right: Vector, weights: Vector, sign: Vector) -> Vector | None:
+    """The weights that solve the equations to rounding, on the rows that the linear program chose."""
+    chosen = np.flatnonzero(weights)
+    part = A[:, chosen].toarray()
+    for _ in range(2):
+        step = np.linalg.lstsq(part, right - part @ weights[chosen], rcond=None)[0]
+        if (weights[chosen] + step).min(initial=0.0) < 0.0:
+            break
+        weights[chosen] += step
     out = weights.copy()
     for s in (-1.0, 1.0):
         total = float(out[sign == s].sum())
@@ -128,9 +157,10 @@ def _convex(weights: Vector, sign: Vector) -> Vector | None:
 
 
 def _mismatch(X: Any, sign: Vector, weights: Vector) -> float:
-    """Largest coordinate of the difference of the means, beside the size of what was summed."""
+    """Largest difference of the weighted means, beside the range of its column."""
     if weights.min() < 0.0 or any(abs(weights[sign == s].sum() - 1.0) > 1e-9 for s in (-1.0, 1.0)):
         return float(np.inf)
-    apart = np.abs(np.asarray(X.T @ (sign * weights)).ravel())
-    size = np.asarray(abs(X).T @ weights).ravel()
-    return float(np.max(apart / np.maximum(size, 1e-300), initial=0.0))
+    low, width = _ranges(X)
+    moved = X if sp.issparse(X) else X - low
+    apart = np.abs(np.asarray(moved.T @ (sign * weights)).ravel())
+    return float(np.max(apart / width, initial=0.0))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import sys
+import traceback
 from typing import Any
 
 import typer
+from typer import BadParameter
 from typer.core import TyperGroup
 
 from maxmargin.cli.certify import certify
@@ -27,6 +29,10 @@ ABOUT = """Linear learning machines whose every fit comes with a proof.
 """
 
 
+# The root of Typer's own errors about wrong usage, wherever this version keeps it.
+ClickException: type[Exception] = next(kind for kind in BadParameter.__mro__ if kind.__name__ == "ClickException")
+
+
 class Guarded(TyperGroup):
     """Turns every error a user can cause into one line and an exit code."""
 
@@ -34,17 +40,21 @@ class Guarded(TyperGroup):
         as_json = "--json" in [*getattr(ctx, "_protected_args", ()), *ctx.args]
         try:
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            self._say("interrupted; nothing was written", as_json, "Interrupted")
+        except KeyboardInterrupt as stop:
+            notes = getattr(stop, "__notes__", ["nothing was written"])
+            self._say(f"interrupted; {'; '.join(notes)}", as_json, "Interrupted")
             raise typer.Exit(ExitCode.INTERRUPTED) from None
         except BrokenPipeError:
             # Whoever read our output has seen enough.
             sys.stdout = None
             raise typer.Exit(ExitCode.DONE) from None
-        except (ImportError, MemoryError, OSError, ValueError) as error:
+        except (typer.Exit, typer.Abort, ClickException):
+            raise
+        except Exception as error:
             code = exit_code_of(error)
             if code is None:
-                raise
+                traceback.print_exc()
+                code = ExitCode.BUG
             self._say(sentence_of(error), as_json, type(error).__name__)
             raise typer.Exit(code) from None
 

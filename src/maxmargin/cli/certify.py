@@ -28,7 +28,7 @@ def certify(
       maxmargin certify spam.safetensors spam.csv --json
 
     Everything is recomputed from the rows: their fingerprint, the scaling, the objective, the lower bound that no
-    hyperplane can beat, and the gap between the two. Nothing of the solver is used.
+    hyperplane can beat, and the gap between the two. No solver is used, unless the model was saved with --no-dual.
     """
     from maxmargin.cli.predict import read_for
     from maxmargin.models import ModelFileError, load
@@ -47,6 +47,8 @@ def certify(
         output.say(f"REJECTED: the rows or labels in {data} are not those that {model} was trained on")
     else:
         output.say(str(verdict))
+    if loaded.training.digest is None:
+        output.say("  the file holds no fingerprint of the training rows: whether these are the same is not checked")
     for name, violation in verdict.checks.items():
         output.fact(f"  {name}"[:24].ljust(26), f"violation {violation:.1e}")
     output.result(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import typer
 
 from maxmargin.cli.exit_codes import ExitCode
-from maxmargin.cli.options import DataFile, Delimiter, Drop, FileFormat, Format, Header, Json, Na, Target
+from maxmargin.cli.options import DataFile, Delimiter, Drop, FileFormat, Format, Header, Json, Na, Target, csv_options
 from maxmargin.cli.output import Output
 
 
@@ -25,17 +25,15 @@ def check(
       maxmargin check a9a.svm
       maxmargin check spam.csv --target is_spam
     """
-    from maxmargin.data import CsvOptions
     from maxmargin.data.check import check_file
 
     output = Output(as_json)
-    delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter or "", delimiter)
     found = check_file(
         data,
         target=target,
         drop=drop or (),
         format=None if format is None else Format(format).value,
-        csv=CsvOptions(header=header, delimiter=delimiter, na=tuple(na or ())),
+        csv=csv_options(header, delimiter, na),
     )
     for fact in found.facts:
         output.say(fact)

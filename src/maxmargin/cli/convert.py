@@ -19,6 +19,7 @@ from maxmargin.cli.options import (
     Json,
     Na,
     Target,
+    ZeroBased,
     read,
 )
 from maxmargin.cli.output import Output
@@ -40,6 +41,7 @@ def convert(
     header: Header = None,
     delimiter: Delimiter = None,
     format: FileFormat = None,
+    zero_based: ZeroBased = None,
     to_format: Annotated[
         Format | None,
         typer.Option(help="Format to write, if the name does not tell.", rich_help_panel=OUTPUT, show_default=False),

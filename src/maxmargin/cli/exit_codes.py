@@ -12,6 +12,7 @@ class ExitCode(IntEnum):
     BAD_INPUT = 3
     UNFINISHED = 4
     SYSTEM = 5
+    BUG = 70
     INTERRUPTED = 130
 
 
@@ -22,6 +23,7 @@ MEANING = {
     ExitCode.BAD_INPUT: "a data or model file cannot be used as it is",
     ExitCode.UNFINISHED: "the fit stopped before its gap; the model is saved",
     ExitCode.SYSTEM: "reading, writing or memory failed",
-    ExitCode.INTERRUPTED: "stopped by Ctrl-C; train has saved the partial model",
+    ExitCode.BUG: "a mistake in maxmargin itself; the traceback helps us to mend it",
+    ExitCode.INTERRUPTED: "stopped by Ctrl-C; during the fit, train saves the partial model",
 }
 EXIT_CODES_HELP = "[bold]Exit codes[/bold]\n" + "\n".join(f"{code.value:>5}  {text}" for code, text in MEANING.items())

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from maxmargin.certificates import judge_separability
 from maxmargin.cli.output import Output
 from maxmargin.data import DataError, Encoding, Table, complete_rows
+from maxmargin.data.labels import as_classes, label_text
 from maxmargin.data.table import shortened
 from maxmargin.models import Model, Scaling, relabelled, save, trained_on
 from maxmargin.report.outcome import DataSummary, Outcome, TestPart
@@ -74,6 +76,7 @@ class Prepared:
     names: tuple[str, ...] | None
     n_incomplete: int
     test: Table | None
+    one_against_rest: str | None
 
 
 def run(job: Job, output: Output) -> Outcome:
@@ -81,7 +84,7 @@ def run(job: Job, output: Output) -> Outcome:
     stages = Stages()
     with stages.timed("prepare"):
         prepared = _prepare(job)
-        scaling = Scaling.learn(prepared.X) if _wants_scaling(job.scale, prepared.X) else None
+        scaling = Scaling.learn(prepared.X) if _wants_scaling(job.scale, prepared) else None
     search = None
     if len(job.Cs) > 1:
         with stages.timed("choose C"), output.counting("cross-validation") as progress:
@@ -95,7 +98,7 @@ def run(job: Job, output: Output) -> Outcome:
                 scale=scaling is not None,
                 progress=progress,
             )
-    machine = job.machine.set_params(C=job.Cs[0] if search is None else search.best_C)
+    machine = clone(job.machine).set_params(C=job.Cs[0] if search is None else search.best_C)
     with stages.timed("scale"):
         X = prepared.X if scaling is None else scaling.apply(prepared.X)
     with stages.timed("fit"):
@@ -103,6 +106,18 @@ def run(job: Job, output: Output) -> Outcome:
     with stages.timed("save"):
         model = _model(job, prepared, machine, scaling)
         save(model, job.model_path, dual=job.dual)
+    try:
+        return _judge(job, prepared, model, X, search, stages, interrupted)
+    except KeyboardInterrupt as stop:
+        stop.add_note(f"the model is saved in {job.model_path}")
+        raise
+
+
+def _judge(
+    job: Job, prepared: Prepared, model: Model, X: Any, search: Search | None, stages: Stages, interrupted: bool
+) -> Outcome:
+    """What can be said about a model that is already saved."""
+    machine = model.machine
     with stages.timed("certify"):
         verdict = machine.certificate_.verify(X, prepared.y)
     separability = None
@@ -111,13 +126,13 @@ def run(job: Job, output: Output) -> Outcome:
             hyperplane = (machine.coef_[0], float(machine.intercept_[0]))
             separability = judge_separability(X, prepared.y, hyperplane=hyperplane)
     with stages.timed("test"):
-        test = None if prepared.test is None else _test(model, prepared.test)
+        test = None if prepared.test is None else _test(model, prepared.test, prepared.y)
         sign = np.where(prepared.y == machine.classes_[1], 1.0, -1.0)
         margins = sign * machine.decision_function(X)
     return Outcome(
         model=model,
         verdict=verdict,
-        data=_summary(job, prepared, scaling, test),
+        data=_summary(job, prepared, model.scaling, test),
         margins=margins,
         command=job.command,
         seed=job.seed,
@@ -130,10 +145,11 @@ def run(job: Job, output: Output) -> Outcome:
 
 
 def _prepare(job: Job) -> Prepared:
-    table = replace(job.table, y=_two_classes(job.table, job.positive))
+    y, one_against_rest = _two_classes(job.table, job.positive)
+    table = replace(job.table, y=y)
     rows = np.arange(table.n_rows)
     if job.missing == "drop" and not table.is_matrix:
-        rows = complete_rows(table)
+        rows = complete_rows(table, text=job.text)
     n_incomplete = table.n_rows - len(rows)
     test = job.test
     if job.holdout > 0.0:
@@ -141,9 +157,11 @@ def _prepare(job: Job) -> Prepared:
         test = table.take(rows[held_out])
         rows = rows[learn]
     elif test is not None:
-        test = replace(test, y=relabelled(test.labels(), job.positive))
+        # Before the fit: unknown labels are an error now, not after an hour.
+        found = as_classes(relabelled(test.labels(), one_against_rest), np.unique(y), test.source)
+        test = replace(test, y=found)
         if job.missing == "drop" and not test.is_matrix:
-            test = test.take(complete_rows(test))
+            test = test.take(complete_rows(test, text=job.text))
     everything = len(rows) == table.n_rows
     part = table if everything else table.take(rows)
     encoding = None
@@ -151,16 +169,34 @@ def _prepare(job: Job) -> Prepared:
     if not part.is_matrix:
         encoding = Encoding.learn(part, missing=job.missing, text=job.text)
         X, names = encoding.apply(part), encoding.feature_names
-    return Prepared(X, part.labels(), encoding, None if everything else rows, names, n_incomplete, test)
+    _refuse_gaps(X, table.source, None if everything else rows)
+    return Prepared(
+        X, part.labels(), encoding, None if everything else rows, names, n_incomplete, test, one_against_rest
+    )
 
 
-def _two_classes(table: Table, positive: str | None) -> NDArray[Any]:
+def _refuse_gaps(X: Any, source: str, rows: NDArray[np.int64] | None) -> None:
+    """Files of numbers may hold NaN, which scaling would spread over its column."""
+    values = X.data if sp.issparse(X) else X
+    bad = np.argwhere(~np.isfinite(values))
+    if not len(bad):
+        return
+    row = int(np.searchsorted(X.indptr, bad[0][0], side="right")) - 1 if sp.issparse(X) else int(bad[0][0])
+    column = int(X.indices[bad[0][0]]) if sp.issparse(X) else int(bad[0][1])
+    place = f"row {row if rows is None else rows[row]}, column {column}"
+    raise DataError(
+        source, place, f"{len(bad)} values are NaN or infinite; fill or remove them before writing the file"
+    )
+
+
+def _two_classes(table: Table, positive: str | None) -> tuple[NDArray[Any], str | None]:
+    """Labels of two classes, and the label that was set against all others to get them."""
     y = table.labels()
-    classes = [str(label) for label in np.unique(y).tolist()]
+    classes = [label_text(label) for label in np.unique(y).tolist()]
     if positive is not None:
         if positive not in classes:
             raise DataError(table.source, "labels", f"there is no label {positive!r}; there are {shortened(classes)}")
-        return relabelled(y, positive) if len(classes) > 2 else y
+        return (relabelled(y, positive), positive) if len(classes) > 2 else (y, None)
     if len(classes) == 1:
         raise DataError(table.source, "labels", f"every row has the label {classes[0]!r}; two classes are needed")
     if len(classes) > 2:
@@ -172,11 +208,12 @@ def _two_classes(table: Table, positive: str | None) -> NDArray[Any]:
             f"there are {len(classes)} different labels ({shortened(classes, 5)}), and a linear classifier separates "
             f"two.{hint} Set one against all others with --positive {classes[0]!r}, or name another --target",
         )
-    return y
+    return y, None
 
 
-def _wants_scaling(wish: str, X: Any) -> bool:
-    return wish == "standard" or (wish == "auto" and not sp.issparse(X))
+def _wants_scaling(wish: str, prepared: Prepared) -> bool:
+    is_table = prepared.encoding is not None or not sp.issparse(prepared.X)
+    return wish == "standard" or (wish == "auto" and is_table)
 
 
 def _fit(machine: LinearSVC, X: Any, y: NDArray[Any], output: Output) -> bool:
@@ -193,20 +230,24 @@ def _fit(machine: LinearSVC, X: Any, y: NDArray[Any], output: Output) -> bool:
 
 
 def _model(job: Job, prepared: Prepared, machine: LinearSVC, scaling: Scaling | None) -> Model:
-    known = {"source": os.path.basename(job.table.source), "target": job.table.target, "rows": prepared.rows}
-    one_against_rest = job.positive if len(np.unique(job.table.labels())) > 2 else None
-    training = trained_on(prepared.X, prepared.y, **known, positive=one_against_rest)
+    training = trained_on(
+        prepared.X,
+        prepared.y,
+        source=os.path.basename(job.table.source),
+        target=job.table.target,
+        rows=prepared.rows,
+        positive=prepared.one_against_rest,
+        zero_based=job.table.zero_based,
+    )
     return Model(machine, training, prepared.encoding, scaling, prepared.names)
 
 
-def _test(model: Model, table: Table) -> TestPart:
+def _test(model: Model, table: Table, learned: NDArray[Any]) -> TestPart:
+    labels, counts = np.unique(learned, return_counts=True)
+    scores = model.decision_function(table)
     classes = model.machine.classes_
-    y = table.labels()
-    unknown = sorted({str(label) for label in y.tolist()} - {str(c) for c in classes.tolist()})
-    if unknown:
-        raise DataError(table.source, "labels", f"the training data have no label {shortened(unknown, 4)}")
-    X = model.matrix(table)
-    return TestPart(y, model.machine.predict(X), model.machine.decision_function(X), classes)
+    predicted = classes[(scores > 0.0).astype(np.intp)]
+    return TestPart(table.labels(), predicted, scores, classes, labels[np.argmax(counts)])
 
 
 def _summary(job: Job, prepared: Prepared, scaling: Scaling | None, test: TestPart | None) -> DataSummary:
@@ -240,7 +281,7 @@ def _summary(job: Job, prepared: Prepared, scaling: Scaling | None, test: TestPa
 
 def tell(outcome: Outcome, output: Output) -> None:
     """The outcome as a list of facts."""
-    from maxmargin.report.words import certificate_in_words, percent, status_in_words, test_in_words
+    from maxmargin.report.words import answers_in_words, certificate_in_words, percent, status_in_words
 
     data, machine = outcome.data, outcome.model.machine
     counts = ", ".join(f"{learn} {label}" for label, (learn, _) in data.counts.items())
@@ -264,12 +305,16 @@ def tell(outcome: Outcome, output: Output) -> None:
     output.fact("support vectors", f"{len(machine.support_)} of {data.n_learn} rows")
     output.fact("certificate", ("verified. " if outcome.verdict else "") + certificate_in_words(outcome))
     if outcome.test is not None:
-        output.fact("test", test_in_words(outcome.test))
+        output.fact("test", answers_in_words(outcome.test))
 
 
 def _warn_at_edge(search: Search, output: Output) -> None:
     if search.n_unfinished:
         output.fact("", f"{search.n_unfinished} of {search.errors.size} fits in the search stopped before their gap")
+    if search.best == 0:
+        output.fact(
+            "", f"this is the smallest C tried; try smaller ones with --C {0.01 * search.best_C:g},{search.best_C:g}"
+        )
     if search.best == len(search.Cs) - 1:
         output.fact(
             "", f"this is the largest C tried; try larger ones with --C {search.best_C:g},{100 * search.best_C:g}"

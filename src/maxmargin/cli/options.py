@@ -75,6 +75,15 @@ FileFormat = Annotated[
         "--format", help="Format of the data file, if its name does not tell.", rich_help_panel=DATA, show_default=False
     ),
 ]
+ZeroBased = Annotated[
+    bool | None,
+    typer.Option(
+        "--zero-based/--one-based",
+        help="From what a svmlight file counts columns. Without it: from 0 if a column 0 occurs.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object instead of sentences.", rich_help_panel=OUTPUT)
 ]
@@ -89,15 +98,20 @@ def read(
     header: bool | None = None,
     delimiter: str | None = None,
     format: Format | None = None,
+    zero_based: bool | None = None,
 ) -> Any:
     """The table in a file, with the options above."""
-    from maxmargin.data import CsvOptions, read_table
-    from maxmargin.data.files import suffix_of
+    from maxmargin.data import read_table
+
+    kind = None if format is None else format.value
+    csv = csv_options(header, delimiter, na)
+    return read_table(path, target=target, drop=drop or (), format=kind, csv=csv, zero_based=zero_based)
+
+
+def csv_options(header: bool | None, delimiter: str | None, na: list[str] | None) -> Any:
+    """The layout of CSV text, with a tab by name."""
+    from maxmargin.data import CsvOptions
 
     if delimiter is not None:
         delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
-    elif suffix_of(path) == ".tsv":
-        delimiter = "\t"
-    csv = CsvOptions(header=header, delimiter=delimiter, na=tuple(na or ()))
-    kind = None if format is None else format.value
-    return read_table(path, target=target, drop=drop or (), format=kind, csv=csv)
+    return CsvOptions(header=header, delimiter=delimiter, na=tuple(na or ()))

@@ -43,31 +43,35 @@ def predict(
     """
     import numpy as np
 
+    from maxmargin.data import DataError
     from maxmargin.data.files import atomic_write
     from maxmargin.models import load
     from maxmargin.report.outcome import TestPart
-    from maxmargin.report.words import test_in_words
+    from maxmargin.report.words import answers_in_words
 
     output = Output(as_json)
     loaded = load(model)
     table = read_for(loaded, data, na=na, header=header, delimiter=delimiter, format=format)
-    X = loaded.matrix(table)
-    answers = np.asarray(loaded.machine.predict(X))
-    values = np.asarray(loaded.machine.decision_function(X))
+    values = loaded.decision_function(table)
+    answers = loaded.machine.classes_[(values > 0.0).astype(np.intp)]
+    _warn_of_unseen_texts(loaded, table, output)
     text = _as_csv(answers, values if scores else None)
     part = None
     if table.y is not None:
-        part = TestPart(loaded.labels(table), answers, values, loaded.machine.classes_)
+        try:
+            part = TestPart(loaded.labels(table), answers, values, loaded.machine.classes_)
+        except DataError as error:
+            output.warn(f"the answers are not compared with the labels: {error}")
     if to is not None:
         with atomic_write(to) as file:
             file.write(text.encode())
         output.fact("answers", f"{len(answers)} in {to}")
         if part is not None:
-            output.fact("test", test_in_words(part))
+            output.fact("test", answers_in_words(part, "rows"))
     elif not as_json:
         typer.echo(text, nl=False)
         if part is not None:
-            output.warn(test_in_words(part))
+            output.warn(answers_in_words(part, "rows"))
     result: dict[str, Any] = {"rows": len(answers), "output": None if to is None else str(to)}
     if part is not None:
         result |= {"wrong": part.n_wrong, "error": part.error, "interval_95": list(part.interval)}
@@ -78,18 +82,27 @@ def predict(
     output.result(result)
 
 
+def _warn_of_unseen_texts(loaded: Any, table: Any, output: Output) -> None:
+    if loaded.encoding is None or table.is_matrix:
+        return
+    for name, (count, text) in loaded.encoding.unseen(table).items():
+        output.warn(
+            f"column {name!r}: {count} rows hold a text the model has never seen, such as {text!r}; it counts for none"
+        )
+
+
 def read_for(loaded: Any, data: Path, **options: Any) -> Any:
     """The table, with the label column of the training if the file has it: rows to predict often have none."""
-    from maxmargin.data.errors import NoSuchColumn
+    from maxmargin.data.errors import MissingLabel, NoSuchColumn
     from maxmargin.data.formats import format_of
 
     kind = options["format"] or format_of(data, reading=True)
     target = loaded.training.target
     if kind in ("svmlight", "npz"):
-        return read(data, **options)
+        return read(data, zero_based=loaded.training.zero_based, **options)
     try:
         return read(data, target=target, **options)
-    except NoSuchColumn:
+    except (NoSuchColumn, MissingLabel):
         return read(data, target=False, **options)
 
 

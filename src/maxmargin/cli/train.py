@@ -23,6 +23,7 @@ from maxmargin.cli.options import (
     Json,
     Na,
     Target,
+    ZeroBased,
     read,
 )
 from maxmargin.cli.output import Output
@@ -100,6 +101,7 @@ def train(
     header: Header = None,
     delimiter: Delimiter = None,
     format: FileFormat = None,
+    zero_based: ZeroBased = None,
     test: Annotated[
         Path | None,
         typer.Option(help="File with rows to test on.", rich_help_panel=DATA, show_default=False),
@@ -134,9 +136,12 @@ def train(
         ScaleName,
         typer.Option(help="Scale columns to mean 0, deviation 1. auto: dense columns only.", rich_help_panel=MACHINE),
     ] = ScaleName.auto,
-    tol: Annotated[float, typer.Option(help="Relative duality gap at which to stop.", rich_help_panel=MACHINE)] = 1e-6,
+    tol: Annotated[
+        float, typer.Option(min=1e-300, help="Relative duality gap at which to stop.", rich_help_panel=MACHINE)
+    ] = 1e-6,
     max_seconds: Annotated[
-        float | None, typer.Option(help="Time limit of the fit.", rich_help_panel=MACHINE, show_default=False)
+        float | None,
+        typer.Option(min=1e-9, help="Time limit of each fit.", rich_help_panel=MACHINE, show_default=False),
     ] = None,
     solver: Annotated[SolverName, typer.Option(help="Solver.", rich_help_panel=MACHINE)] = SolverName.auto,
     threads: Annotated[
@@ -172,15 +177,20 @@ def train(
     output = Output(as_json)
     values = _values(C)
     from maxmargin.cli.job import Job, run, tell
+    from maxmargin.data.formats import knows_suffix
     from maxmargin.svm import LinearSVC
 
     if report is not None:
         from maxmargin.report.figures import import_matplotlib
 
         import_matplotlib()
-    layout: dict[str, Any] = {"na": na, "header": header, "delimiter": delimiter, "format": format}
-    table = read(data, target=target, drop=drop, **layout)
-    tested = None if test is None else read(test, target=target, drop=drop, **{**layout, "format": None})
+    layout: dict[str, Any] = {"na": na, "header": header, "delimiter": delimiter}
+    table = read(data, target=target, drop=drop, format=format, zero_based=zero_based, **layout)
+    tested = None
+    if test is not None:
+        # Both files count columns alike, and look alike if their names do not tell.
+        kind = None if knows_suffix(test) else format
+        tested = read(test, target=target, drop=drop, format=kind, zero_based=table.zero_based, **layout)
     if tested is not None and holdout:
         raise typer.BadParameter("give either --test or --holdout", param_hint="--holdout")
     share = holdout if holdout is not None else (0.25 if report is not None and test is None else 0.0)

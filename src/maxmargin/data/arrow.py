@@ -10,8 +10,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.data.errors import DataError, need
-from maxmargin.data.table import Table, Target, find_target, plain_labels, unique_names, written_names
+from maxmargin.data.errors import DataError, MissingLabel, need
+from maxmargin.data.labels import plain_labels
+from maxmargin.data.table import Table, Target, find_target, unique_names, written_names
 
 
 def import_arrow(purpose: str) -> Any:
@@ -73,7 +74,9 @@ def table_from_arrow(arrow: Any, source: str, *, target: Target = None, drop: Se
     if arrow.num_rows == 0:
         raise DataError(source, "file", "there are no rows")
     position = find_target(source, names, target)
-    labels = None if position is None else labels_from(arrow.column(position), source, names[position])
+    labels = None
+    if position is not None and arrow.column(position).null_count < arrow.num_rows:  # else: rows to predict
+        labels = labels_from(arrow.column(position), source, names[position])
     dropped = {names[_existing(source, names, name)] for name in drop}
     kept = [n for i, n in enumerate(names) if i != position and n not in dropped]
     if not kept:
@@ -95,7 +98,7 @@ def labels_from(column: Any, source: str, name: str) -> NDArray[Any]:
 
     missing = np.flatnonzero(column.is_null(nan_is_null=pa.types.is_floating(column.type)).to_numpy())
     if len(missing):
-        raise DataError(
+        raise MissingLabel(
             source,
             f"column {name!r}, row {missing[0]}",
             f"the label is missing ({len(missing)} in all; rows count from 0); every row needs one",

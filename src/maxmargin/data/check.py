@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.data.arrow import import_arrow
-from maxmargin.data.csv import BadRow, CsvOptions, parse_csv
+from maxmargin.data.csv import BadRow, CsvOptions, options_for, parse_csv, refuse_undecodable
 from maxmargin.data.encoding import gaps, is_text, strange_cells
 from maxmargin.data.errors import DataError
 from maxmargin.data.files import open_bytes
 from maxmargin.data.formats import format_of, read_table
+from maxmargin.data.labels import plain_labels
 from maxmargin.data.svmlight import feed
-from maxmargin.data.table import Table, Target, plain_labels, shortened
+from maxmargin.data.table import Table, Target, shortened
 
 MOST_PROBLEMS = 20
 WIDE_RANGE = 1e4  # between the largest and the smallest column
@@ -116,8 +117,11 @@ def _check_svmlight(path: str | os.PathLike[str], findings: Findings) -> None:
         place = f"line {lines[empty[0]]}"
         findings.add(Problem(place, f"{len(empty)} rows have no values at all", "Fine if they are meant.", "warning"))
     _check_labels(plain_labels(labels), findings)
-    X = sp.csr_array((values, columns, np.concatenate([[0], row_ends])), shape=(len(labels), max(largest, 0) + 1))
-    _check_ranges(np.asarray(abs(X).max(axis=0).toarray()).ravel(), None, findings)
+    # Only the columns that occur: there may be two thousand million.
+    used, position = np.unique(columns, return_inverse=True)
+    most = np.zeros(len(used))
+    np.maximum.at(most, position, np.abs(values))
+    _check_ranges(most, used.tolist(), findings)
 
 
 def _lenient_csv(
@@ -130,8 +134,10 @@ def _lenient_csv(
     import_arrow("reading CSV")
     with open_bytes(path) as file:
         raw = file.read()
+    # PyArrow hands over bad rows as text, and says nothing if they are not.
+    refuse_undecodable(raw, str(path))
     bad_rows: list[BadRow] = []
-    table = parse_csv(raw, str(path), target=target, drop=drop, options=options, bad_rows=bad_rows)
+    table = parse_csv(raw, str(path), target=target, drop=drop, options=options_for(path, options), bad_rows=bad_rows)
     for row in bad_rows:
         what = f"expected {row.expected} cells as in the first line, found {row.found} ({row.text[:60]!r})"
         findings.add(Problem(f"line {row.line}", what, "Quote cells that contain the delimiter, or complete the line."))
@@ -222,13 +228,13 @@ def _check_labels(y: NDArray[Any], findings: Findings) -> None:
         findings.add(Problem("labels", what, "Consider --balanced.", "warning"))
 
 
-def _check_ranges(largest: NDArray[Any], names: Sequence[str] | None, findings: Findings) -> None:
+def _check_ranges(largest: NDArray[Any], names: Sequence[Any] | None, findings: Findings) -> None:
     used = np.flatnonzero(largest > 0.0)
     if len(used) < 2:
         return
     high, low = used[np.argmax(largest[used])], used[np.argmin(largest[used])]
     if largest[high] > WIDE_RANGE * largest[low]:
-        big, small = (repr(names[j]) if names is not None else str(j) for j in (high, low))
+        big, small = (repr(names[j] if names is not None else int(j)) for j in (high, low))
         what = f"values up to {largest[high]:.3g} in column {big}, but only {largest[low]:.3g} in column {small}"
         findings.add(
             Problem("columns", what, "--scale standard brings them to one scale (train does it for tables).", "warning")

@@ -7,7 +7,7 @@ import io
 import os
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Any
 
 import numpy as np
@@ -15,10 +15,11 @@ import scipy.sparse as sp
 
 from maxmargin.data.arrow import import_arrow, table_from_arrow
 from maxmargin.data.errors import DataError
-from maxmargin.data.files import open_bytes
+from maxmargin.data.files import open_bytes, suffix_of
+from maxmargin.data.labels import label_text
 from maxmargin.data.layout import LARGEST_BLOCK, Layout, never_closed
 from maxmargin.data.svmlight import number
-from maxmargin.data.table import Table, Target, find_target, written_names
+from maxmargin.data.table import Table, Target, find_target, is_number, written_names
 
 GAPS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "-NaN", "-nan", "<NA>")
 
@@ -67,7 +68,15 @@ def read_csv(
     import_arrow("reading CSV")
     with open_bytes(path) as file:
         raw = _map_if_plain(path) or file.read()
-    return parse_csv(raw, str(path), target=target, drop=drop, options=options)
+    return parse_csv(raw, str(path), target=target, drop=drop, options=options_for(path, options))
+
+
+def options_for(path: str | os.PathLike[str], options: CsvOptions | None) -> CsvOptions:
+    """The options, with the delimiter that a name ending in .tsv stands for."""
+    options = options or CsvOptions()
+    if options.delimiter is None and suffix_of(path) == ".tsv":
+        return replace(options, delimiter="\t")
+    return options
 
 
 def _map_if_plain(path: str | os.PathLike[str]) -> Any:
@@ -194,9 +203,7 @@ def _types_of_first_block(
     types: dict[str, Any] = {}
     for position, column in enumerate(reader.schema):
         if position == target:
-            # Whole numbers stay whole; what is not a number is text.
-            keep = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-            types[column.name] = column.type if keep else pa.string()
+            types[column.name] = pa.string()  # 01 and 1 may be two labels: _numbers_where_possible decides
         elif pa.types.is_integer(column.type) or pa.types.is_null(column.type):
             types[column.name] = pa.float64()
         elif pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
@@ -219,7 +226,7 @@ def _numbers_where_possible(table: Any, gaps: list[str], target: int | None) -> 
             if compute.any(missing).as_py():
                 trimmed = compute.if_else(missing, None, trimmed)
                 column = compute.if_else(missing, None, column)
-            for kind in [pa.int64(), pa.float64()] if position == target else [pa.float64(), pa.bool_()]:
+            for kind in _kinds(trimmed, position == target):
                 try:
                     column = compute.cast(trimmed, kind)
                     break
@@ -227,6 +234,17 @@ def _numbers_where_possible(table: Any, gaps: list[str], target: int | None) -> 
                     continue
         columns.append(column)
     return pa.table(columns, names=table.column_names)
+
+
+def _kinds(text: Any, is_target: bool) -> list[Any]:
+    """The types that a text column may turn into; labels such as 01 are names, not numbers."""
+    pa = import_arrow("reading CSV")
+    from pyarrow import compute
+
+    if not is_target:
+        return [pa.float64(), pa.bool_()]
+    names = compute.any(compute.match_substring_regex(text, r"^[+-]?0\d")).as_py()
+    return [] if names else [pa.int64(), pa.float64()]
 
 
 def _left_open(arrow: Any, body: Any, layout: Layout) -> bool:
@@ -285,19 +303,46 @@ def _undecodable(body: Any, source: str, layout: Layout, column: str = "") -> Da
     return None
 
 
+def refuse_undecodable(raw: bytes, source: str) -> None:
+    """Raise if text is not UTF-8."""
+    error = _undecodable(raw, source, Layout.of(raw, source)) if not raw.isascii() else None
+    if error is not None:
+        raise error
+
+
 def write_csv(table: Table, file: IO[bytes], *, delimiter: str = ",") -> None:
     """Write feature columns and labels, with a header; every value reads back as the same float64."""
     text = io.StringIO()
     writer = textbook_csv.writer(text, delimiter=delimiter, lineterminator="\n")
+    _refuse_what_reads_back_otherwise(table)
     writer.writerow(written_names(table))
     block = 1024
     for begin in range(0, table.n_rows, block):
         part = table.columns[begin : begin + block]
         rows = (part.toarray() if sp.issparse(part) else part).astype(np.float64).tolist()
-        labels = None if table.y is None else table.y[begin : begin + block].tolist()
+        labels = None if table.y is None else [label_text(v) for v in table.y[begin : begin + block].tolist()]
         for i, row in enumerate(rows):
             cells = [number(value) for value in row]
             writer.writerow(cells if labels is None else [*cells, labels[i]])
         file.write(text.getvalue().encode())
         text.seek(0)
         text.truncate()
+
+
+def _refuse_what_reads_back_otherwise(table: Table) -> None:
+    """Names that make the header look like a row, and labels that look like gaps."""
+    numbers = [name for name in written_names(table) if is_number(name)]
+    if numbers:
+        raise DataError(
+            table.source,
+            "header",
+            f"the column name {numbers[0]!r} is a number, so a CSV header would look like a row; "
+            "rename the column, or write Parquet",
+        )
+    if table.y is None:
+        return
+    gaps = sorted({label_text(label) for label in np.unique(table.y).tolist()} & set(GAPS))
+    if gaps:
+        raise DataError(
+            table.source, "labels", f"in CSV the label {gaps[0]!r} means a missing value; rename it, or write Parquet"
+        )

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.data.table import plain_labels
+from maxmargin.data.labels import label_text
 
 BLOCK = 4096  # rows
 
@@ -17,8 +17,8 @@ BLOCK = 4096  # rows
 def digest(X: Any, y: NDArray[Any]) -> str:
     """SHA-256 of the shape, the non-zero values with their columns, and the labels.
 
-    The same numbers give the same digest whether they are dense or sparse, float32 or float64; so do labels that
-    are whole numbers, whatever their type.
+    The same numbers give the same digest whether they are dense or sparse, float32 or float64; so do the same labels,
+    whether a file format holds them as text, numbers or truth values.
 
     Examples
     --------
@@ -36,6 +36,8 @@ def digest(X: Any, y: NDArray[Any]) -> str:
         # + 0.0 makes one zero of the two
         for array, dtype in ((part.indptr, "<i8"), (part.indices, "<i8"), (part.data + 0.0, "<f8")):
             state.update(np.ascontiguousarray(array, dtype=dtype).tobytes())
-    for label in plain_labels(y).tolist():
-        state.update(repr(label).encode() + b"\n")
+    found, position = np.unique(y, return_inverse=True)
+    texts = [repr(label_text(label)).encode() + b"\n" for label in found.tolist()]
+    for k in position.ravel().tolist():
+        state.update(texts[k])
     return state.hexdigest()

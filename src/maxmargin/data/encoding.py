@@ -6,7 +6,7 @@ What was learned from the training rows is kept, so that later rows are encoded 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,12 +20,16 @@ from maxmargin.data.table import Table, is_number, shortened
 MISSING = ("error", "mean", "drop")
 TEXT = ("error", "onehot", "drop")
 MOST_LEVELS = 1000
+TRAIN_WITH_MEAN = "The model was trained on rows without gaps: fill them, or train it with --missing mean"
 SPARSE_BELOW = 0.1  # one-hot tables whose share of non-zeros is smaller become CSR
 
 
 @dataclass(frozen=True)
 class Column:
-    """One column of the file: numbers (``levels`` is None) or text with its known levels."""
+    """One column of the file: numbers (``levels`` is None) or text with its known levels.
+
+    ``fill`` is what a gap becomes: a number, or 0 in every level's column; None: gaps are refused.
+    """
 
     name: str
     levels: tuple[str, ...] | None = None
@@ -125,8 +129,27 @@ class Encoding:
         _check_finite(X, table.source, self.feature_names)
         return X
 
+    def relearned(self, table: Table) -> Encoding:
+        """What would be learned from a table's rows with the same columns and the same decisions."""
+        names = tuple(column.name for column in self.columns)
+        part = replace(table, columns=table.columns.select(names), names=names)
+        filled = any(column.fill is not None for column in self.columns)
+        return Encoding.learn(part, missing="mean" if filled else "error", text="onehot")
+
+    def unseen(self, table: Table) -> dict[str, tuple[int, str]]:
+        """For each text column: number of rows whose text did not occur in training, and one such text."""
+        found = {}
+        for column in self.columns:
+            values = table.columns.column(column.name)
+            if column.levels is not None and is_text(values):
+                missed = np.flatnonzero((_level_of(column.levels, values) < 0) & ~gaps(values))
+                if len(missed):
+                    found[column.name] = (len(missed), str(values[int(missed[0])].as_py()))
+        return found
+
     def _blocks(self, wanted: Any) -> Any:
-        for batch in wanted.to_batches(max_chunksize=8192):
+        width = sum(column.width for column in self.columns)
+        for batch in wanted.to_batches(max_chunksize=max(64, min(8192, 8_000_000 // width))):
             parts = [_encode(column, batch.column(j)) for j, column in enumerate(self.columns)]
             yield np.stack(parts, axis=1) if all(p.ndim == 1 for p in parts) else np.column_stack(parts)
 
@@ -137,8 +160,8 @@ class Encoding:
                 raise _text_error(source, [(column.name, values)])
             if not is_text(values):
                 _refuse_odd_types(values, source, column.name)
-            if column.levels is None and column.fill is None:
-                _refuse_gaps(values, source, column.name)
+            if column.fill is None:
+                _refuse_gaps(values, source, column.name, TRAIN_WITH_MEAN)
 
 
 def is_text(values: Any) -> bool:
@@ -147,11 +170,13 @@ def is_text(values: Any) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
-def complete_rows(table: Table) -> NDArray[np.int64]:
-    """Positions of the rows in which no feature is missing."""
+def complete_rows(table: Table, *, text: str = "error") -> NDArray[np.int64]:
+    """Positions of the rows in which no feature is missing; with ``text="drop"`` text columns do not count."""
     missing = np.zeros(table.n_rows, dtype=bool)
     for name in table.names or ():
-        missing |= gaps(table.columns.column(name))
+        values = table.columns.column(name)
+        if not (text == "drop" and is_text(values)):
+            missing |= gaps(values)
     rows = np.flatnonzero(~missing)
     if len(rows) == 0:
         raise DataError(
@@ -203,7 +228,7 @@ def _learn_levels(values: Any, source: str, name: str, missing: str) -> Column:
             f"there are {len(levels)} different texts, too many for one column each (at most {MOST_LEVELS}); leave it "
             f"out with --drop {name!r}",
         )
-    return Column(name, levels)
+    return Column(name, levels, 0.0 if missing == "mean" else None)
 
 
 def _trimmed(values: Any) -> Any:
@@ -254,7 +279,7 @@ def _as_float(values: Any) -> NDArray[Any]:
     if pa.types.is_decimal(values.type):
         values = numbers_from_decimals(values)
     elif not pa.types.is_floating(values.type):
-        values = values.cast(pa.float64(), safe=False)
+        values = values.cast(pa.float64(), safe=False)  # whole numbers beyond 2⁵³ are refused before
     elif pa.types.is_float16(values.type):
         values = values.cast(pa.float32())
     array = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
@@ -269,18 +294,28 @@ def _refuse_odd_types(values: Any, source: str, name: str) -> None:
         raise DataError(
             source, f"column {name!r}", f"it holds {kind}; leave it out with --drop {name!r}, or turn it into numbers"
         )
+    if pa.types.is_integer(kind) and kind.bit_width == 64:
+        try:
+            values.cast(pa.float64())
+        except pa.ArrowInvalid:
+            raise DataError(
+                source,
+                f"column {name!r}",
+                f"its whole numbers are too large for float64, as keys are; leave it out with --drop {name!r}",
+            ) from None
 
 
-def _refuse_gaps(values: Any, source: str, name: str) -> None:
+def _refuse_gaps(values: Any, source: str, name: str, cure: str | None = None) -> None:
     where = gaps(values)
     if where.any():
         count = int(where.sum())
-        cure = "Let gaps stand for none of the texts" if is_text(values) else "Fill gaps with the column's mean"
+        if cure is None:
+            fill = "Let gaps stand for none of the texts" if is_text(values) else "Fill gaps with the column's mean"
+            cure = f"{fill} (--missing mean), leave such rows out (--missing drop), or the column (--drop {name!r})"
         raise DataError(
             source,
             f"column {name!r}, row {int(np.argmax(where))}",
-            f"{count} value{'s are' if count > 1 else ' is'} missing. {cure} (--missing mean), leave such "
-            f"rows out (--missing drop), or leave the column out (--drop {name!r})",
+            f"{count} value{'s are' if count > 1 else ' is'} missing. {cure}",
         )
 
 

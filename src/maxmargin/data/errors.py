@@ -34,6 +34,14 @@ class NoSuchColumn(DataError):
     """A column was named that the file does not have."""
 
 
+class MissingLabel(DataError):
+    """Some rows have a label and others have not."""
+
+
+class UnknownLabel(DataError):
+    """A label that the model was not trained on."""
+
+
 def need(module: str, purpose: str, extra: str) -> ImportError:
     """The error for a missing optional dependency."""
     return ImportError(f"{purpose} needs {module}; install it with:  pip install 'maxmargin[{extra}]'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
@@ -80,6 +81,8 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield device
         return
     target = os.path.realpath(path)
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), os.fspath(path))
     folder, mode = os.path.dirname(target), _mode(target)
     # Short, because a name may have 255 bytes; random, so that neither threads nor leftovers get in the way.
     hidden = os.path.join(folder, f".{secrets.token_hex(8)}.part")

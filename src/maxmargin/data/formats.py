@@ -8,7 +8,6 @@ import lzma
 import os
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -51,6 +50,11 @@ PACKERS: dict[str, Callable[[IO[bytes]], Any]] = {
     ".bz2": lambda file: bz2.BZ2File(file, "wb"),
     ".xz": lambda file: lzma.LZMAFile(file, "wb"),  # noqa: SIM115
 }
+
+
+def knows_suffix(path: str | os.PathLike[str]) -> bool:
+    """Whether the file's name tells its format."""
+    return suffix_of(path) in SUFFIXES
 
 
 def format_of(path: str | os.PathLike[str], *, reading: bool = False) -> str:
@@ -96,6 +100,7 @@ def read_table(
     drop: Sequence[str] = (),
     format: str | None = None,
     csv: CsvOptions | None = None,
+    zero_based: bool | None = None,
 ) -> Table:
     """Read a data file of any known format.
 
@@ -107,6 +112,7 @@ def read_table(
     drop : columns to leave out.
     format : one of svmlight, csv, parquet, arrow, npz; None goes by the file's name.
     csv : layout of CSV text.
+    zero_based : whether a svmlight file counts columns from 0; None: it does if a column 0 occurs.
 
     Examples
     --------
@@ -122,11 +128,8 @@ def read_table(
         if (target is not None and target is not False) or drop:
             option = "--drop" if drop else "--target"
             raise DataError(str(path), "file", f"{option} needs named columns, which {kind} files do not have")
-        return read_svmlight(path) if kind == "svmlight" else read_npz(path)
+        return read_svmlight(path, zero_based=zero_based) if kind == "svmlight" else read_npz(path)
     if kind == "csv":
-        csv = csv or CsvOptions()
-        if csv.delimiter is None and suffix_of(path) == ".tsv":
-            csv = replace(csv, delimiter="\t")
         return read_csv(path, target=target, drop=drop, options=csv)
     reader = read_parquet if kind == "parquet" else read_arrow
     return reader(path, target=target, drop=drop)

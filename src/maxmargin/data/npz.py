@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.data.errors import DataError
-from maxmargin.data.table import Table, plain_labels, unique_names
+from maxmargin.data.labels import plain_labels
+from maxmargin.data.table import Table, unique_names
 from maxmargin.positions import InputError, check_positions
 
 NPY = b"\x93NUMPY"

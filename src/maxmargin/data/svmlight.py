@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.data.errors import DataError
 from maxmargin.data.files import open_bytes
-from maxmargin.data.table import Table, plain_labels
+from maxmargin.data.labels import plain_labels
+from maxmargin.data.table import Table
 from maxmargin.runtime import effective_threads
 
 PIECE = 4 << 20  # bytes a thread is given at a time
@@ -68,7 +69,7 @@ def parse_svmlight(
         raise DataError(source, "file", "there are no rows: the file is empty or holds only comments")
     smallest, largest = parser.smallest_column, parser.largest_column
     if zero_based is False and smallest == 0:
-        raise DataError(source, "file", "column 0 occurs, but columns were said to count from 1")
+        raise DataError(source, "file", "column 0 occurs, but columns count from 1 (--zero-based)")
     first = 0 if (zero_based if zero_based is not None else smallest == 0) else 1
     width = max(largest - first + 1, 1)
     if n_features is not None:
@@ -77,7 +78,8 @@ def parse_svmlight(
         width = n_features
     values, columns, row_ends, labels, _ = parser.take()
     columns -= first
-    return Table(source, _matrix(values, columns, row_ends, width), None, plain_labels(labels))
+    matrix = _matrix(values, columns, row_ends, width)
+    return Table(source, matrix, None, plain_labels(labels), zero_based=first == 0)
 
 
 def _matrix(values: NDArray[Any], columns: NDArray[Any], row_ends: NDArray[Any], width: int) -> sp.csr_array:

@@ -29,6 +29,7 @@ class Table:
     names : the columns' names; None if they are known by position only.
     y : labels of any type, or None.
     target : name of the labels' column, if it had one.
+    zero_based : whether a svmlight file counted its columns from 0.
     """
 
     source: str
@@ -36,6 +37,7 @@ class Table:
     names: tuple[str, ...] | None = None
     y: NDArray[Any] | None = None
     target: str | None = None
+    zero_based: bool | None = None
 
     @property
     def is_matrix(self) -> bool:
@@ -52,7 +54,7 @@ class Table:
 
     def take(self, rows: NDArray[np.int64]) -> Table:
         """Some of the rows, in the order given."""
-        columns = self.columns[rows] if self.is_matrix else self.columns.take(rows)
+        columns = self.columns[rows] if self.is_matrix else _taken(self.columns, rows)
         return replace(self, columns=columns, y=None if self.y is None else self.y[rows])
 
     def labels(self) -> NDArray[Any]:
@@ -61,6 +63,8 @@ class Table:
             return self.y
         if self.names is None:
             raise DataError(self.source, "file", "there are no labels in this file")
+        if self.target is not None:
+            raise DataError(self.source, f"column {self.target!r}", "there is no label in any row")
         raise DataError(
             self.source,
             "header",
@@ -74,6 +78,16 @@ class Table:
             return ""
         texts = [name for name in self.columns.column_names if self.columns.column(name).type == "string"]
         return f", perhaps --target {texts[0]!r}" if len(texts) == 1 else ""
+
+
+def _taken(columns: Any, rows: NDArray[np.int64]) -> Any:
+    """Rows of an Arrow table, whose string views cannot be taken from as they are."""
+    import pyarrow as pa
+
+    views = [i for i, field in enumerate(columns.schema) if pa.types.is_string_view(field.type)]
+    for i in views:
+        columns = columns.set_column(i, columns.column_names[i], columns.column(i).cast(pa.large_string()))
+    return columns.take(rows)
 
 
 def find_target(source: str, names: Sequence[str], target: Target) -> int | None:
@@ -154,12 +168,3 @@ def shortened(names: Sequence[Any], most: int = 8) -> str:
         return ", ".join(repr(name) for name in names)
     first = ", ".join(repr(name) for name in names[: most - 1])
     return f"{first}, … ({len(names) - most} more) …, {names[-1]!r}"
-
-
-def plain_labels(labels: NDArray[Any]) -> NDArray[Any]:
-    """Labels that are whole numbers as integers."""
-    if labels.dtype.kind == "f" and len(labels) and np.all(np.isfinite(labels)):
-        whole = labels.astype(np.int64) if np.abs(labels).max() < 2**53 else None
-        if whole is not None and np.array_equal(whole, labels):
-            return whole
-    return labels

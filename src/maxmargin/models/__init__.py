@@ -1,6 +1,6 @@
 """Models as they are saved, loaded, used and certified."""
 
-from maxmargin.models.certify import certify
+from maxmargin.models.certification import certify
 from maxmargin.models.document import ModelFileError
 from maxmargin.models.file import from_bytes, load, save, to_bytes
 from maxmargin.models.model import Model, Training, relabelled, trained_on

@@ -78,6 +78,7 @@ def document_of(model: Model) -> dict[str, Any]:
             "source": training.source,
             "target": training.target,
             "positive": training.positive,
+            "zero_based": training.zero_based,
         },
         "encoding": None
         if model.encoding is None
@@ -93,7 +94,10 @@ def _finite_or_none(value: float) -> float | None:
 
 
 def _plain_params(machine: LinearSVC) -> dict[str, Any]:
+    # What the fit used, even if a parameter was changed since.
+    fitted = machine.certificate_
     params: dict[str, Any] = machine.get_params(deep=False)
+    params |= {name: getattr(fitted, name) for name in ("C", "loss", "class_weight", "fit_intercept")}
     for name, value in params.items():
         if isinstance(value, np.generic):
             params[name] = value = value.item()
@@ -113,6 +117,8 @@ def _plain_classes(classes: NDArray[Any]) -> dict[str, Any]:
         classes = classes.astype(str)
     if classes.dtype.kind not in KINDS:
         raise InputError(f"classes of dtype {classes.dtype} cannot be saved; use text, numbers or truth values")
+    if classes.dtype.kind == "u" and classes.max() > np.iinfo(np.int64).max:
+        raise InputError(f"the class {classes.max()} is too large to be saved; use text, or smaller numbers")
     return {"kind": KINDS[classes.dtype.kind], "values": classes.tolist()}
 
 
@@ -177,15 +183,16 @@ def model_from(document: Any, tensors: dict[str, Any], source: str) -> Model:
     n_features = shapes["coef"][1]
     if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
         top.fail("feature_names", f"expected {n_features} texts")
-    encoding = _read_encoding(top.take("encoding", list, type(None)), n_features, source)
+    encoding = _read_encoding(top.take("encoding", list, type(None)), names, source)
     classes = _read_classes(top.sub("classes"))
-    machine = _read_params(top.sub("params"))
+    machine = _read_params(top.sub("params"), classes)
     solution, signed = _read_solution(top.sub("solution"), tensors)
     top.done()
     machine._store(classes, solution, signed)
     machine.n_features_in_ = n_features
     if named_input and names is not None:
         machine.feature_names_in_ = np.array(names, dtype=object)
+    machine._sample_weight = tensors.get("weight")
     has_dual = "dual" in tensors
     if not has_dual:
         del machine.support_, machine.dual_coef_
@@ -198,7 +205,8 @@ def _expected_shapes(tensors: dict[str, Any], n_rows: int, source: str) -> dict[
     if coef is None or coef.ndim != 2 or coef.shape[0] != 1 or coef.shape[1] < 1:
         raise ModelFileError(source, "tensor 'coef'", "expected one row of at least one weight")
     d = coef.shape[1]
-    shapes = {"coef": (1, d), "intercept": (1,), "dual": (n_rows,), "mean": (d,), "scale": (d,), "rows": (n_rows,)}
+    shapes = {"coef": (1, d), "intercept": (1,), "mean": (d,), "scale": (d,)}
+    shapes |= dict.fromkeys(("dual", "rows", "weight"), (n_rows,))
     for name, tensor in tensors.items():
         if name not in shapes:
             raise ModelFileError(source, f"tensor {name!r}", "unknown tensor")
@@ -213,6 +221,8 @@ def _expected_shapes(tensors: dict[str, Any], n_rows: int, source: str) -> dict[
         raise ModelFileError(source, "tensor 'scale'", "it is missing beside the tensor 'mean'")
     if "scale" in tensors and not (tensors["scale"] > 0.0).all():
         raise ModelFileError(source, "tensor 'scale'", "every scale must be above 0")
+    if "weight" in tensors and (tensors["weight"] < 0.0).any():
+        raise ModelFileError(source, "tensor 'weight'", "no weight may be below 0")
     if "rows" in tensors and (np.diff(tensors["rows"], prepend=-1) <= 0).any():
         raise ModelFileError(source, "tensor 'rows'", "row numbers must increase from 0")
     return shapes
@@ -220,12 +230,15 @@ def _expected_shapes(tensors: dict[str, Any], n_rows: int, source: str) -> dict[
 
 def _read_training(entry: Reader, tensors: dict[str, Any]) -> Training:
     texts = {key: entry.take(key, str, type(None)) for key in ("digest", "source", "target", "positive")}
-    training = Training(n_rows=entry.whole("n_rows"), rows=tensors.get("rows"), **texts)
+    zero_based = entry.take("zero_based", bool, type(None))
+    training = Training(entry.whole("n_rows"), rows=tensors.get("rows"), zero_based=zero_based, **texts)
+    if training.n_rows < 2:
+        entry.fail("n_rows", "expected at least 2 rows, one of each class")
     entry.done()
     return training
 
 
-def _read_encoding(entries: list[Any] | None, n_features: int, source: str) -> Encoding | None:
+def _read_encoding(entries: list[Any] | None, names: list[str] | None, source: str) -> Encoding | None:
     if entries is None:
         return None
     columns = []
@@ -239,9 +252,10 @@ def _read_encoding(entries: list[Any] | None, n_features: int, source: str) -> E
         name = entry.take("name", str)
         entry.done()
         columns.append(Column(name, None if levels is None else tuple(levels), fill))
-    if sum(column.width for column in columns) != n_features:
-        raise ModelFileError(source, "document.encoding", f"the columns do not add up to {n_features} weights")
-    return Encoding(tuple(columns))
+    encoding = Encoding(tuple(columns))
+    if names is None or encoding.feature_names != tuple(names):
+        raise ModelFileError(source, "document.encoding", "the columns do not give the feature names")
+    return encoding
 
 
 def _read_classes(entry: Reader) -> NDArray[Any]:
@@ -262,7 +276,14 @@ def _read_classes(entry: Reader) -> NDArray[Any]:
     return classes
 
 
-def _read_params(entry: Reader) -> LinearSVC:
+def _read_class_weight(pairs: list[Any], classes: NDArray[Any], entry: Reader) -> dict[Any, float]:
+    weights = {label: entry.finite("class_weight", weight) for label, weight in pairs}
+    if not all(label in classes.tolist() for label in weights) or min(weights.values(), default=0.0) < 0.0:
+        entry.fail("class_weight", "expected pairs of a class and a weight of at least 0")
+    return weights
+
+
+def _read_params(entry: Reader, classes: NDArray[Any]) -> LinearSVC:
     known = LinearSVC().get_params(deep=False)
     if set(entry.rest) != set(known):
         odd = sorted(set(entry.rest) ^ set(known))[0]
@@ -273,12 +294,13 @@ def _read_params(entry: Reader) -> LinearSVC:
             entry.fail(name, f"expected a number, text, true, false or null, got {type(value).__name__}")
         if isinstance(value, float):
             entry.finite(name, value)
+    if not isinstance(params["random_state"], int | None):
+        entry.fail("random_state", "expected a whole number or null")
     if params["class_weight"] not in (None, "balanced") and not isinstance(params["class_weight"], list):
         entry.fail("class_weight", "expected null, 'balanced' or pairs of class and weight")
     try:
         if isinstance(params["class_weight"], list):
-            weights = {label: entry.finite("class_weight", weight) for label, weight in params["class_weight"]}
-            params["class_weight"] = weights
+            params["class_weight"] = _read_class_weight(params["class_weight"], classes, entry)
         machine = LinearSVC(**params)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

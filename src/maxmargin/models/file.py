@@ -2,8 +2,8 @@
 
 Layout, format 1
     metadata   format = "maxmargin", format_version = "1", document = JSON, sha256 = of document and tensors
-    tensors    coef (1, d), intercept (1,), dual (n,): y_i alpha_i, mean (d,), scale (d,), rows (n,); the last four if
-               there are any. float64, rows int64.
+    tensors    coef (1, d), intercept (1,), dual (n,): y_i alpha_i, mean (d,), scale (d,), rows (n,), weight (n,); the
+               last five if there are any. float64, rows int64.
 Every number is stored once, so there is nothing that could disagree.
 """
 
@@ -55,6 +55,8 @@ def save(
     """
     if isinstance(model, LinearSVC):
         model = _wrapped(model, data)
+    elif data is not None:
+        raise InputError("data goes with a machine; a Model has its record of the training rows already")
     blob = to_bytes(model, dual=dual)
     with atomic_write(path) as file:
         file.write(blob)
@@ -95,6 +97,8 @@ def to_bytes(model: Model, *, dual: bool = True) -> bytes:
             tensors["mean"] = model.scaling.mean
     if model.training.rows is not None:
         tensors["rows"] = model.training.rows
+    if getattr(machine, "_sample_weight", None) is not None:
+        tensors["weight"] = machine._sample_weight
     # safetensors writes strided memory as if it were contiguous.
     plain = {
         name: np.ascontiguousarray(tensor, dtype="<i8" if name == "rows" else "<f8")

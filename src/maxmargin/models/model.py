@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.data import DataError, Encoding, Table, digest
+from maxmargin.data.labels import as_classes, label_text
 from maxmargin.data.table import shortened
 from maxmargin.models.scaling import Scaling
 from maxmargin.positions import InputError, check_positions
@@ -27,6 +28,7 @@ class Training:
     source, target : file and label column, as far as they are known.
     rows : positions of the rows in the file; None means all of them.
     positive : the label that was set against all others, if the file has more than two.
+    zero_based : whether the svmlight file counted its columns from 0.
     """
 
     n_rows: int
@@ -35,6 +37,7 @@ class Training:
     target: str | None = None
     rows: NDArray[np.int64] | None = None
     positive: str | None = None
+    zero_based: bool | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +130,9 @@ class Model:
         return np.asarray(self.machine.classes_[(self.decision_function(data) > 0.0).astype(np.intp)])
 
     def labels(self, table: Table) -> NDArray[Any]:
-        """The table's labels in the model's terms."""
-        return relabelled(table.labels(), self.training.positive)
+        """The table's labels as the model's classes; unknown labels are an error."""
+        y = relabelled(table.labels(), self.training.positive)
+        return as_classes(y, self.machine.classes_, table.source)
 
 
 def relabelled(y: NDArray[Any], positive: str | None) -> NDArray[Any]:
@@ -137,11 +141,13 @@ def relabelled(y: NDArray[Any], positive: str | None) -> NDArray[Any]:
     Examples
     --------
     >>> relabelled(np.array([1, 2, 3]), "2")
-    array(['not 2', '2', 'not 2'], dtype='<U5')
+    array(['(not 2)', '2', '(not 2)'], dtype='<U7')
     """
     if positive is None:
         return y
-    return np.where(np.array([str(label) for label in y.tolist()]) == positive, positive, f"not {positive}")
+    # The bracket sorts before letters and digits, so that the positive class is the second one, as its name says.
+    is_positive = np.array([label_text(label) for label in y.tolist()]) == positive
+    return np.where(is_positive, positive, f"(not {positive})")
 
 
 def _resized(X: Any, n_columns: int) -> Any:

@@ -32,18 +32,25 @@ class Scaling:
     def learn(cls, X: Any) -> Scaling:
         """Mean and deviation of every column; a constant column keeps its scale."""
         n = X.shape[0]
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean = np.asarray(X.mean(axis=0, dtype=np.float64)).ravel()
-            if sp.issparse(X):
-                squares = np.asarray(X.astype(np.float64).power(2).sum(axis=0)).ravel() / n
-                deviation = np.sqrt(np.maximum(0.0, squares - mean**2))
-            else:
-                deviation = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in _blocks(X)) / n)
-        beyond = np.flatnonzero(~np.isfinite(deviation))
+        # Columns are measured in a power of two near their largest value: no square overflows or vanishes, and nothing
+        # is rounded.
+        size = np.asarray(abs(X).max(axis=0).toarray() if sp.issparse(X) else np.abs(X).max(axis=0)).ravel()
+        beyond = np.flatnonzero(~np.isfinite(size))
         if len(beyond):
             raise InputError(
-                f"column {beyond[0]} (counted from 0) cannot be scaled: the squares of its values overflow"
+                f"column {beyond[0]} (counted from 0) holds a value that is not finite; remove or correct it"
             )
+        unit = np.ldexp(1.0, np.clip(np.frexp(size.astype(np.float64))[1], -1000, 1000))
+        if sp.issparse(X):
+            Z = sp.csr_array(X, dtype=np.float64, copy=True)
+            Z.data /= unit[Z.indices]
+            mean = np.asarray(Z.sum(axis=0)).ravel() / n
+            squares = np.asarray(Z.power(2).sum(axis=0)).ravel() / n
+            deviation = np.sqrt(np.maximum(0.0, squares - mean**2))
+        else:
+            mean = sum((part / unit).sum(axis=0) for part in _blocks(X)) / n
+            deviation = np.sqrt(sum(((part / unit - mean) ** 2).sum(axis=0) for part in _blocks(X)) / n)
+        mean, deviation = mean * unit, deviation * unit
         # What rounding leaves of a constant column is no deviation.
         constant = deviation <= 10.0 * np.finfo(np.float64).eps * n * np.abs(mean)
         return cls(None if sp.issparse(X) else mean, np.where(constant, 1.0, deviation))

@@ -158,19 +158,25 @@ def gap_figure(outcome: Outcome) -> Figure:
     )
 
 
+def _drawable(name: str) -> str:
+    """A name that fits beside a bar: short, printable, and without signs that Matplotlib takes for formulas."""
+    shown = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in name)
+    return (shown if len(shown) <= 24 else shown[:23] + "…").replace("$", r"\$")
+
+
 def weights_figure(outcome: Outcome, most: int = 12) -> Figure:
     """The largest weights by name."""
     coef = outcome.model.machine.coef_[0]
     names = outcome.model.feature_names
     order = np.argsort(-np.abs(coef), kind="stable")[: min(most, len(coef))]
     order = order[coef[order] != 0.0] if np.any(coef) else order[:1]
-    labels = [names[j] if len(names[j]) <= 24 else names[j][:23] + "…" for j in order]
+    labels = [_drawable(names[j]) for j in order]
     classes = [str(c) for c in outcome.model.machine.classes_.tolist()]
 
     def paint(ax: Any) -> None:
         y = np.arange(len(order))[::-1]
         ax.barh(y, coef[order], color=[BLUE if c > 0 else ORANGE for c in coef[order]], height=0.7)
-        ax.set_yticks(y, [label.replace("$", r"\$") for label in labels])
+        ax.set_yticks(y, labels)
         ax.axvline(0, color=INK, lw=0.8)
         ax.grid(axis="y", visible=False)
         ax.set_xlabel("weight" + (" (of the scaled column)" if outcome.model.scaling is not None else ""))

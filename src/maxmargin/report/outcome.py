@@ -45,6 +45,7 @@ class TestPart:
     predicted: NDArray[Any]
     scores: NDArray[np.float64]
     classes: NDArray[Any]
+    majority: Any = None  # the more frequent class of the rows learned from, if it is known
 
     @property
     def n_wrong(self) -> int:
@@ -66,8 +67,8 @@ class TestPart:
 
     @property
     def majority_error(self) -> float:
-        """The error of always answering the most frequent class."""
-        return 1.0 - max(float(np.mean(self.y == c)) for c in self.classes)
+        """The error of always answering the class that was more frequent in training."""
+        return float(np.mean(self.y != self.majority))
 
 
 def clopper_pearson(wrong: int, n: int, confidence: float = 0.95) -> tuple[float, float]:

@@ -11,7 +11,7 @@ from typing import Any
 from maxmargin.data.files import atomic_write
 from maxmargin.report.figures import Figure, gap_figure, margin_figure, search_figure, weights_figure
 from maxmargin.report.outcome import Outcome
-from maxmargin.report.words import ROUNDING, certificate_in_words, duration, percent, status_in_words, test_in_words
+from maxmargin.report.words import ROUNDING, answers_in_words, certificate_in_words, duration, percent, status_in_words
 from maxmargin.runtime import core_info
 
 STYLE = """
@@ -165,7 +165,7 @@ def _test(outcome: Outcome) -> str:
         '<div class="scroll"><table><caption>Confusion matrix: true class by row, answer by column</caption>'
         f"<tr><td></td>{head}</tr>{body}</table></div>"
     )
-    return _section("Test", f"<p>{escape(_sentence(test_in_words(test)))}</p>{table}")
+    return _section("Test", f"<p>{escape(_sentence(answers_in_words(test)))}</p>{table}")
 
 
 def _search(outcome: Outcome) -> str:

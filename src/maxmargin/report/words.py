@@ -62,13 +62,11 @@ def status_in_words(outcome: Outcome) -> str:
     )
 
 
-def test_in_words(test: TestPart) -> str:
+def answers_in_words(test: TestPart, rows: str = "unseen rows") -> str:
     low, high = test.interval
+    known = test.majority is not None
+    beside = f" (always answering “{test.majority}”: {percent(test.majority_error)})" if known else ""
     return (
-        f"{test.n_wrong} of {len(test.y)} unseen rows answered wrongly: error {percent(test.error)}, 95 % confidence "
-        f"interval {percent(low)} to {percent(high)} (always answering the larger class: "
-        f"{percent(test.majority_error)})"
+        f"{test.n_wrong} of {len(test.y)} {rows} answered wrongly: error {percent(test.error)}, 95 % confidence "
+        f"interval {percent(low)} to {percent(high)}{beside}"
     )
-
-
-test_in_words.__test__ = False  # type: ignore[attr-defined]

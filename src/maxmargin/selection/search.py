@@ -13,6 +13,7 @@ from sklearn.base import clone
 
 from maxmargin.models import Scaling
 from maxmargin.selection.split import folds
+from maxmargin.solution import Status
 from maxmargin.svm import ConvergenceWarning, LinearSVC
 
 DEFAULT_CS = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0)
@@ -88,10 +89,10 @@ def choose_C(
             scaling = Scaling.learn(X_learn)
             X_learn, X_validate = scaling.apply(X_learn), scaling.apply(X_validate)
         for i, C in enumerate(values):
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", ConvergenceWarning)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)
                 fitted = clone(machine).set_params(C=C).fit(X_learn, y[learn])
-            unfinished += len(caught) > 0
+            unfinished += fitted.solution_.status is not Status.CONVERGED
             errors[i, k] = np.mean(fitted.predict(X_validate) != y[validate])
             if progress is not None:
                 progress(k * len(values) + i + 1, len(values) * n_folds)

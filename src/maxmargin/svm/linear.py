@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 
 from maxmargin.certificates import OptimalityCertificate
 from maxmargin.positions import check_positions
-from maxmargin.problem import Problem, positive_number
+from maxmargin.problem import Problem, check_weights, positive_number
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Status, Vector
 from maxmargin.solvers import SOLVERS, Solver, automatic
@@ -210,6 +210,8 @@ class LinearSVC(VersionedState, CallbackSupportMixin, LinearClassifierMixin, Spa
         solution = self._make_solver(problem).solve(problem, start=start, watch=watch)
         validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         self._store(problem.classes, solution, problem.y * solution.alpha)
+        # For whoever certifies the saved model.
+        self._sample_weight = None if sample_weight is None else check_weights(sample_weight, problem.n_rows)
         interrupted = solution.status is Status.INTERRUPTED and not watch.stop_requested
         if interrupted:
             raise KeyboardInterrupt
