@@ -40,8 +40,8 @@ void bind_text(nb::module_& m) {
         .def_prop_ro("largest_column", [](SvmlightParser& parser) { return parser.found().largest; })
         .def("take", [](SvmlightParser& parser) {
             SparseText& found = parser.found();
-            return nb::make_tuple(hand_over(found.values), hand_over(found.columns), hand_over(found.row_ends),
-                                  hand_over(found.labels), hand_over(found.lines));
+            return nb::make_tuple(hand_over(found.values), hand_over(found.columns),
+                                  hand_over(found.row_ends), hand_over(found.labels), hand_over(found.lines));
         });
 }
 

@@ -9,6 +9,7 @@ namespace {
 
 constexpr std::size_t smallest_part = 1 << 16;  // bytes; below, a thread costs more than it brings
 constexpr int most_digits = 19;                 // every number of so many digits fits in 64 bits
+constexpr index_t most_exponent = 100'000'000'000'000'000;  // no file has so many digits to make up for it
 constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,  1e8,  1e9,  1e10, 1e11,
                              1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
 
@@ -59,8 +60,8 @@ Parsed parse_hard(const char* p, const char* end, index_t magnitude, double& out
     return {next, Number::good};
 }
 
-// A decimal number, correctly rounded. Up to 2⁵³ and with a power of ten up to 22, one exact multiplication or
-// division rounds correctly (Clinger, How to read floating point numbers accurately, 1990).
+// A decimal number, correctly rounded. Up to 2⁵³ and with a power of ten up to 22, one exact multiplication
+// or division rounds correctly (Clinger, How to read floating point numbers accurately, 1990).
 Parsed parse_number(const char* p, const char* end, double& out) {
     const bool negative = p < end && *p == '-';
     if (p < end && (*p == '-' || *p == '+')) ++p;
@@ -91,8 +92,8 @@ Parsed parse_number(const char* p, const char* end, double& out) {
         const bool minus = q < end && *q == '-';
         if (q < end && (*q == '-' || *q == '+')) ++q;
         if (q == end || !is_digit(*q)) return {p, Number::not_a_number};
-        int power = 0;
-        for (; q < end && is_digit(*q); ++q) power = std::min(100000, 10 * power + (*q - '0'));
+        index_t power = 0;
+        for (; q < end && is_digit(*q); ++q) power = std::min(most_exponent, 10 * power + (*q - '0'));
         exponent += minus ? -power : power;
         magnitude += minus ? -power : power;
         p = q;
@@ -188,9 +189,10 @@ class LineParser {
     bool bad_column(const char* start, const char* end) {
         const std::string text = shown(start, token_end(start, end));
         if (end - start >= 4 && std::memcmp(start, "qid:", 4) == 0)
-            return fail(start, "query ids (" + text +
-                                   ") are for ranking, which is not supported; remove them, for example with sed "
-                                   "'s/ qid:[0-9]*//'");
+            return fail(start,
+                        "query ids (" + text +
+                            ") are for ranking, which is not supported; remove them, for example with sed "
+                            "'s/ qid:[0-9]*//'");
         return fail(start, "expected column:value with a whole number as column, found " + text);
     }
 
@@ -199,7 +201,8 @@ class LineParser {
         const std::string name = "the value of column " + std::to_string(column);
         if (token == number) return fail(number, name + " is missing; leave the column out if it is zero");
         const std::string text = shown(number, token);
-        if (kind == Number::too_large) return fail(number, name + ", " + text + ", is too large for a float64");
+        if (kind == Number::too_large)
+            return fail(number, name + ", " + text + ", is too large for a float64");
         return fail(number, name + ", " + text + ", is not a finite number");
     }
 

@@ -16,8 +16,8 @@
 
 namespace maxmargin {
 
-// Plain numbers that grow by realloc: the system moves pages instead of copying them, and memory that was never
-// written is not resident, so the peak stays near the final size.
+// Plain numbers that grow by realloc: the system moves pages instead of copying them, and memory that was
+// never written is not resident, so the peak stays near the final size.
 template <class T>
 class Growing {
   public:
@@ -90,9 +90,9 @@ class SvmlightParser {
   public:
     explicit SvmlightParser(bool keep_lines) : keep_lines_(keep_lines) {}
 
-    // Parses the whole lines in `text` (also a last one without line end if `last`) and returns the bytes used.
-    // After an error, which `found().error` shows, everything before its line is kept, and the bytes used end
-    // with its line: a caller that wants to see more errors calls `forgive` and goes on.
+    // Parses the whole lines in `text` (also a last one without line end if `last`) and returns the bytes
+    // used. After an error, which `found().error` shows, everything before its line is kept, and the bytes
+    // used end with its line: a caller that wants to see more errors calls `forgive` and goes on.
     std::size_t feed(std::string_view text, bool last, const Execution& how);
     void forgive() { found_.error = {}; }
     SparseText& found() { return found_; }

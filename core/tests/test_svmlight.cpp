@@ -211,11 +211,19 @@ void test_numbers() {
     agrees("0." + std::string(400, '0') + "17e403");
     agrees("17" + std::string(400, '0') + "e-401");
     agrees("0." + std::string(1000, '0') + "1");
+    for (const char* number : {"1e-4294967297", "7e-4294967296", "7e-18446744073709551616", "0e4294967297"})
+        agrees(number);                             // exponents that wrap in 32 or 64 bits
     agrees("0." + std::string(400, '0') + "1e60");  // underflow, though the exponent is positive
     agrees("17" + std::string(400, '0') + "e-900");
     agrees(std::string(5000, '0') + "1.5");
-    for (const std::string number :
-         {"1e309", "1.7976931348623159e308", "1e99999999999", "-1e400", "0.001e312"}) {
+    // Digits and exponent cancel, both far beyond the range of a double.
+    agrees("0." + std::string(30001, '0') + "1e30001");
+    agrees("0." + std::string(100001, '0') + "1e100001");
+    agrees("1" + std::string(200000, '0') + "e-300000");
+    CHECK(parse("1 1:0." + std::string(100001, '0') + "1e300001").message.find("too large") !=
+          std::string::npos);
+    for (const std::string number : {"1e309", "1.7976931348623159e308", "1e4294967297",
+                                     "1e18446744073709551617", "1e99999999999", "-1e400", "0.001e312"}) {
         where = "number " + number.substr(0, 60);
         CHECK(parse("1 1:" + number).message.find("too large") != std::string::npos);
         CHECK(parse(number).message.find("too large") != std::string::npos);
