@@ -305,7 +305,10 @@ def _undecodable(body: Any, source: str, layout: Layout, column: str = "") -> Da
 
 def refuse_undecodable(raw: bytes, source: str) -> None:
     """Raise if text is not UTF-8."""
-    error = _undecodable(raw, source, Layout.of(raw, source)) if not raw.isascii() else None
+    if raw.isascii():
+        return
+    layout = Layout.of(raw, source)
+    error = _undecodable(memoryview(raw)[layout.begin :], source, layout)
     if error is not None:
         raise error
 
