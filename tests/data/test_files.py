@@ -347,7 +347,8 @@ def test_a_packed_name_packs_what_is_written(suffix, kind, tmp_path):
     assert plain == (tmp_path / f"b.{kind}").read_bytes()
     assert read_table(path).y.tolist() == [1, 2]
     write_table(table, path)
-    assert path.read_bytes() == first  # no time stamps
+    assert path.read_bytes() == first
+    assert suffix != ".gz" or first[4:8] == bytes(4)  # no time stamp
 
 
 def test_formats_that_are_packed_inside(tmp_path):
