@@ -156,7 +156,7 @@ def test_ctrl_c_before_the_fit_writes_nothing(cli, spam, tmp_path, monkeypatch):
 
 
 def test_a_file_that_cannot_be_written(cli, spam):
-    assert "no such file" in cli("train", spam, "--C", "1", "--model", "nowhere/m.safetensors", code=5).output
+    assert "no such folder" in cli("train", spam, "--C", "1", "--model", "nowhere/m.safetensors", code=5).output
 
 
 def test_missing_file(cli):

@@ -132,7 +132,7 @@ def test_labels(labels, expected, kind):
 def test_missing_labels(gap):
     place, what = problem(f"a,label\n1,x\n2,{gap}\n3,{gap}\n4,y\n")
     assert place == "column 'label', row 1"
-    assert what.startswith("the label is missing (2 in all; rows count from 0); every row needs one")
+    assert what.startswith("the label is missing (2 in all; rows count from 0); give it, or remove such rows")
 
 
 @pytest.mark.parametrize(

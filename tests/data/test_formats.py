@@ -163,10 +163,13 @@ def test_names_that_do_not_tell(tmp_path):
     (tmp_path / "a9a.t").write_text("# LIBSVM\n1 1:2\n-1 3:4\n")
     assert format_of(tmp_path / "a9a.t", reading=True) == "svmlight"
     assert read_table(tmp_path / "a9a.t").n_rows == 2
-    (tmp_path / "data.txt").write_text("a,b,label\n1,2,3\n")
-    with pytest.raises(DataError, match=r"the name's ending '.txt' stands for no known format; use one of .*npz\)"):
-        read_table(tmp_path / "data.txt")
-    assert read_table(tmp_path / "data.txt", format="csv").y.tolist() == [3]
+    for name in ("data.txt", "data.dat", "data"):
+        (tmp_path / name).write_text("a,b,label\n1,2,3\n")
+        assert read_table(tmp_path / name).y.tolist() == [3]
+    (tmp_path / "data.xls").write_text("a,b,label\n1,2,3\n")
+    with pytest.raises(DataError, match=r"the name's ending '.xls' stands for no known format; use one of .*npz\)"):
+        read_table(tmp_path / "data.xls")
+    assert read_table(tmp_path / "data.xls", format="csv").y.tolist() == [3]
     with pytest.raises(DataError, match="stands for no known format"):
         write_table(table_from_arrays(np.ones((1, 1)), [1]), tmp_path / "a9a.t")
     write_table(table_from_arrays(np.ones((1, 1)), [1]), tmp_path / "a9a.t", format="svmlight")

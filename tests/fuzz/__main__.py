@@ -19,7 +19,7 @@ from itertools import pairwise
 from pathlib import Path
 
 from tests.fuzz import SHARES
-from tests.fuzz.sanitized import environment
+from tests.fuzz.sanitized import chosen_core, environment
 
 # Slots of a ledger, eight bytes each: shared between parent and worker, and still there when the worker is not.
 CASE, ACCEPTED, REJECTED, FAILED, SLOWEST, SLOWEST_CASE, SLOTS = range(7)
@@ -154,10 +154,12 @@ def main() -> int:
     if given.only is not None:
         command = [sys.executable, "-m", "tests.fuzz.worker", given.target, str(given.seed), str(given.only)]
         return subprocess.run(command, env=environment(), check=False).returncode
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that no worker is left behind
     begin = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         targets = [given.target] if given.target else list(SHARES)
         todo = shares(targets, given.cases, given.workers, Path(folder))
+        print(f"{given.cases} cases, seed {given.seed}, {given.workers} workers with {chosen_core()}", flush=True)
         try:
             work(todo, given.seed, given.workers)
         finally:

@@ -223,7 +223,7 @@ def change_tensor(rng: Random, parts: Parts) -> None:
                 "<i8" if tensor.dtype.kind == "f" else "<f8"
             )
         case _:
-            new = rng.choice(("mean", "scale", "rows", "dual", "coef", "intercept", "other", "", "__metadata_", "é"))
+            new = rng.choice(("mean", "scale", "rows", "dual", "coef", "intercept", "weight", "", "__metadata_", "é"))
             parts.tensors[new] = tensor
 
 

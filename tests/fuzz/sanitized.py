@@ -41,11 +41,17 @@ def _linked(core: str, library: str) -> str:
     return found[1]
 
 
-def load() -> str:
-    """Put the sanitized module in place, prove that it is the one in use, and say so."""
+def chosen_core() -> str:
+    """Which core the workers use, in words."""
+    core = os.environ.get(VARIABLE)
+    return f"the sanitized core {os.path.relpath(core)}" if core else "the installed core, without sanitizers"
+
+
+def load() -> None:
+    """Put the sanitized module in place, and prove that it is the one in use."""
     core = os.environ.get(VARIABLE)
     if not core:
-        return "the installed core, without sanitizers"
+        return
     if any(name.split(".")[0] == "maxmargin" for name in sys.modules):
         raise SystemExit("maxmargin was imported before the sanitized core could take its place")
     loader = importlib.machinery.ExtensionFileLoader(NAME, core)
@@ -59,7 +65,6 @@ def load() -> str:
     if used is not module or not os.path.samefile(str(used.__file__), core):
         raise SystemExit(f"the core in use is {used.__file__}, not {core}")
     _prove(core)
-    return f"sanitized core {os.path.relpath(core)}"
 
 
 def _prove(core: str) -> None:

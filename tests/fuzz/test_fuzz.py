@@ -120,11 +120,13 @@ def test_rows_of_another_width_or_type() -> None:
                 model.decision_function(wrong)
 
 
-def test_columns_too_large_to_scale_are_named() -> None:
-    X = np.array([[1.0, 1e200], [2.0, -1e200]])
+def test_columns_of_any_size_are_scaled() -> None:
+    X = np.array([[1.0, 1e200, 1e-200], [2.0, -1e200, 3e-200]])
+    scaled = Scaling.learn(X).apply(X)
+    np.testing.assert_allclose(scaled, [[-1.0, 1.0, -1.0], [1.0, -1.0, 1.0]])
     for rows in (X, sp.csr_array(X)):
         with pytest.raises(InputError, match="column 1"):
-            Scaling.learn(rows)
+            Scaling.learn(rows * [[1.0, np.inf, 1.0]])
 
 
 def test_names_that_are_no_text_cannot_be_saved() -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from maxmargin.cli.exit_codes import ExitCode
-from maxmargin.cli.options import DataFile, Delimiter, FileFormat, Header, Json, ModelFile, Na
+from maxmargin.cli.options import DataFile, Decimal, Delimiter, FileFormat, Header, Json, ModelFile, Na
 from maxmargin.cli.output import Output
 
 
@@ -18,6 +18,7 @@ def certify(
     na: Na = None,
     header: Header = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = None,
     format: FileFormat = None,
     as_json: Json = False,
 ) -> None:
@@ -41,7 +42,7 @@ def certify(
         output.say(f"REJECTED: {error}")
         output.result({"accepted": False, "worst": error.place, "problem": error.problem})
         raise typer.Exit(ExitCode.NO) from None
-    table = read_for(loaded, data, na=na, header=header, delimiter=delimiter, format=format)
+    table = read_for(loaded, data, na=na, header=header, delimiter=delimiter, decimal=decimal, format=format)
     verdict = verify(loaded, table, tolerance=tolerance)
     if verdict.worst == "training data" and not verdict:
         output.say(f"REJECTED: the rows or labels in {data} are not those that {model} was trained on")

@@ -5,7 +5,19 @@ from __future__ import annotations
 import typer
 
 from maxmargin.cli.exit_codes import ExitCode
-from maxmargin.cli.options import DataFile, Delimiter, Drop, FileFormat, Format, Header, Json, Na, Target, csv_options
+from maxmargin.cli.options import (
+    DataFile,
+    Decimal,
+    Delimiter,
+    Drop,
+    FileFormat,
+    Format,
+    Header,
+    Json,
+    Na,
+    Target,
+    csv_options,
+)
 from maxmargin.cli.output import Output
 
 
@@ -16,6 +28,7 @@ def check(
     na: Na = None,
     header: Header = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = None,
     format: FileFormat = None,
     as_json: Json = False,
 ) -> None:
@@ -33,7 +46,7 @@ def check(
         target=target,
         drop=drop or (),
         format=None if format is None else Format(format).value,
-        csv=csv_options(header, delimiter, na),
+        csv=csv_options(header, delimiter, na, decimal),
     )
     for fact in found.facts:
         output.say(fact)

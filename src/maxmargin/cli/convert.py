@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,6 +11,7 @@ from maxmargin.cli.options import (
     DATA,
     OUTPUT,
     DataFile,
+    Decimal,
     Delimiter,
     Drop,
     FileFormat,
@@ -22,7 +23,7 @@ from maxmargin.cli.options import (
     ZeroBased,
     read,
 )
-from maxmargin.cli.output import Output
+from maxmargin.cli.output import Output, check_target
 from maxmargin.cli.train import MissingName, TextName
 
 
@@ -40,6 +41,7 @@ def convert(
     na: Na = None,
     header: Header = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = None,
     format: FileFormat = None,
     zero_based: ZeroBased = None,
     to_format: Annotated[
@@ -69,10 +71,12 @@ def convert(
     from maxmargin.data import Encoding, complete_rows, write_table
 
     output = Output(as_json)
-    table = read(data, target=target, drop=drop, na=na, header=header, delimiter=delimiter, format=format)
+    check_target(to, data)
+    layout: dict[str, Any] = {"na": na, "header": header, "delimiter": delimiter, "decimal": decimal}
+    table = read(data, target=target, drop=drop, format=format, zero_based=zero_based, **layout)
     if not table.is_matrix:
         if missing is MissingName.drop:
-            table = table.take(complete_rows(table))
+            table = table.take(complete_rows(table, text=text.value))
         encoding = Encoding.learn(table, missing=missing.value, text=text.value)
         table = replace(table, columns=encoding.apply(table), names=encoding.feature_names)
     codes: dict[str, int] = {}

@@ -48,6 +48,7 @@ class Job:
     positive: str | None = None
     dual: bool = True
     judge: bool = True
+    layout: dict[str, Any] | None = None
 
 
 @dataclass
@@ -93,7 +94,7 @@ def run(job: Job, output: Output) -> Outcome:
                 prepared.y,
                 job.machine,
                 Cs=job.Cs,
-                n_folds=job.n_folds,
+                n_folds=_affordable_folds(job, prepared.y),
                 seed=job.seed,
                 scale=scaling is not None,
                 progress=progress,
@@ -144,10 +145,19 @@ def _judge(
     )
 
 
+def _affordable_folds(job: Job, y: NDArray[Any]) -> int:
+    """As many folds as were asked for, or as the rarer class has rows; choose_C says if that is too few."""
+    _, counts = np.unique(y, return_counts=True)
+    return job.n_folds if counts.min() < 2 else min(job.n_folds, int(counts.min()))
+
+
 def _prepare(job: Job) -> Prepared:
     y, one_against_rest = _two_classes(job.table, job.positive)
     table = replace(job.table, y=y)
     rows = np.arange(table.n_rows)
+    if not table.is_matrix:
+        # On the whole file, so that errors count all of them and name its rows; the parts learn for themselves.
+        Encoding.learn(table, missing="mean" if job.missing == "drop" else job.missing, text=job.text)
     if job.missing == "drop" and not table.is_matrix:
         rows = complete_rows(table, text=job.text)
     n_incomplete = table.n_rows - len(rows)
@@ -238,6 +248,7 @@ def _model(job: Job, prepared: Prepared, machine: LinearSVC, scaling: Scaling | 
         rows=prepared.rows,
         positive=prepared.one_against_rest,
         zero_based=job.table.zero_based,
+        layout=job.layout,
     )
     return Model(machine, training, prepared.encoding, scaling, prepared.names)
 
@@ -260,7 +271,13 @@ def _summary(job: Job, prepared: Prepared, scaling: Scaling | None, test: TestPa
         notes.append(f"columns scaled to {centred}")
     if prepared.encoding is not None:
         texts = [column for column in prepared.encoding.columns if column.levels is not None]
-        notes += [f"column {column.name}: text, {column.width} columns of 0 and 1" for column in texts]
+        if texts:
+            width = sum(column.width for column in texts)
+            names = shortened([column.name for column in texts], 6)
+            notes.append(f"text columns ({names}) became {width} columns of 0 and 1")
+        n_filled = sum(column.levels is None and column.fill is not None for column in prepared.encoding.columns)
+        if n_filled:
+            notes.append("missing numbers filled with the column's mean")
     labels = np.unique(prepared.y)
     counts = {
         str(label): (int(np.sum(prepared.y == label)), 0 if test is None else int(np.sum(test.y == label)))
@@ -284,7 +301,7 @@ def tell(outcome: Outcome, output: Output) -> None:
     from maxmargin.report.words import answers_in_words, certificate_in_words, percent, status_in_words
 
     data, machine = outcome.data, outcome.model.machine
-    counts = ", ".join(f"{learn} {label}" for label, (learn, _) in data.counts.items())
+    counts = ", ".join(f"{label}: {learn}" for label, (learn, _) in data.counts.items())
     output.fact("data", f"{data.source}: {data.n_learn} rows to learn from ({counts}), {data.n_columns} columns")
     if data.n_incomplete:
         output.fact("", f"{data.n_incomplete} rows with missing values left out")
@@ -303,7 +320,8 @@ def tell(outcome: Outcome, output: Output) -> None:
     solution = machine.solution_
     output.fact("fit", f"{status_in_words(outcome)}; {solution.n_iter} iterations, {solution.seconds:.2f} s")
     output.fact("support vectors", f"{len(machine.support_)} of {data.n_learn} rows")
-    output.fact("certificate", ("verified. " if outcome.verdict else "") + certificate_in_words(outcome))
+    verified = "verified" if outcome.converged else "the numbers are verified, though the gap asked for was not reached"
+    output.fact("certificate", (f"{verified}. " if outcome.verdict else "") + certificate_in_words(outcome))
     if outcome.test is not None:
         output.fact("test", answers_in_words(outcome.test))
 

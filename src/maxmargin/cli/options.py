@@ -69,6 +69,15 @@ Delimiter = Annotated[
         show_default=False,
     ),
 ]
+Decimal = Annotated[
+    str | None,
+    typer.Option(
+        metavar="CHARACTER",
+        help="Decimal point of CSV numbers, if it is a comma.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
 FileFormat = Annotated[
     Format | None,
     typer.Option(
@@ -97,6 +106,7 @@ def read(
     na: list[str] | None = None,
     header: bool | None = None,
     delimiter: str | None = None,
+    decimal: str | None = None,
     format: Format | None = None,
     zero_based: bool | None = None,
 ) -> Any:
@@ -104,14 +114,14 @@ def read(
     from maxmargin.data import read_table
 
     kind = None if format is None else format.value
-    csv = csv_options(header, delimiter, na)
+    csv = csv_options(header, delimiter, na, decimal)
     return read_table(path, target=target, drop=drop or (), format=kind, csv=csv, zero_based=zero_based)
 
 
-def csv_options(header: bool | None, delimiter: str | None, na: list[str] | None) -> Any:
+def csv_options(header: bool | None, delimiter: str | None, na: list[str] | None, decimal: str | None) -> Any:
     """The layout of CSV text, with a tab by name."""
     from maxmargin.data import CsvOptions
 
     if delimiter is not None:
         delimiter = {"tab": "\t", "\\t": "\t"}.get(delimiter, delimiter)
-    return CsvOptions(header=header, delimiter=delimiter, na=tuple(na or ()))
+    return CsvOptions(header=header, delimiter=delimiter, na=tuple(na or ()), decimal=decimal)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 LINE_EVERY = 2.0  # seconds between plain progress lines
@@ -76,6 +79,21 @@ def _plain_lines(what: str) -> Callable[[float, str], None]:
             print(f"{what}: {note}", file=sys.stderr, flush=True)
 
     return show
+
+
+def check_target(path: Path, *sources: Path) -> None:
+    """Refuse at once what could only be refused after all the work: a folder that is not there, or a source itself."""
+    import typer
+
+    if path.exists() and any(source.exists() and path.samefile(source) for source in sources):
+        raise typer.BadParameter(f"{path} is read by this command; it would be overwritten")
+    if path.is_dir():
+        raise typer.BadParameter(f"{path} is a folder; name a file in it")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(folder))
+    if not os.access(folder, os.W_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(folder))
 
 
 def _finite(value: Any) -> Any:

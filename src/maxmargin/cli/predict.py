@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from maxmargin.cli.options import OUTPUT, DataFile, Delimiter, FileFormat, Header, Json, ModelFile, Na, read
-from maxmargin.cli.output import Output
+from maxmargin.cli.options import OUTPUT, DataFile, Decimal, Delimiter, FileFormat, Header, Json, ModelFile, Na, read
+from maxmargin.cli.output import Output, check_target
 
 
 def predict(
@@ -30,6 +30,7 @@ def predict(
     na: Na = None,
     header: Header = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = None,
     format: FileFormat = None,
     as_json: Json = False,
 ) -> None:
@@ -47,11 +48,12 @@ def predict(
     from maxmargin.data.files import atomic_write
     from maxmargin.models import load
     from maxmargin.report.outcome import TestPart
-    from maxmargin.report.words import answers_in_words
 
     output = Output(as_json)
+    if to is not None:
+        check_target(to, model, data)
     loaded = load(model)
-    table = read_for(loaded, data, na=na, header=header, delimiter=delimiter, format=format)
+    table = read_for(loaded, data, na=na, header=header, delimiter=delimiter, decimal=decimal, format=format)
     values = loaded.decision_function(table)
     answers = loaded.machine.classes_[(values > 0.0).astype(np.intp)]
     _warn_of_unseen_texts(loaded, table, output)
@@ -67,19 +69,25 @@ def predict(
             file.write(text.encode())
         output.fact("answers", f"{len(answers)} in {to}")
         if part is not None:
-            output.fact("test", answers_in_words(part, "rows"))
+            output.fact("compared", _compared(part))
     elif not as_json:
         typer.echo(text, nl=False)
         if part is not None:
-            output.warn(answers_in_words(part, "rows"))
+            output.warn(_compared(part))
     result: dict[str, Any] = {"rows": len(answers), "output": None if to is None else str(to)}
     if part is not None:
-        result |= {"wrong": part.n_wrong, "error": part.error, "interval_95": list(part.interval)}
+        result |= {"wrong": part.n_wrong, "error": part.error}
     if to is None:
         result["predictions"] = answers.tolist()
         if scores:
             result["scores"] = values.tolist()
     output.result(result)
+
+
+def _compared(part: Any) -> str:
+    from maxmargin.report.words import percent
+
+    return f"{part.n_wrong} of {len(part.y)} rows answered wrongly: {percent(part.error)}"
 
 
 def _warn_of_unseen_texts(loaded: Any, table: Any, output: Output) -> None:
@@ -98,6 +106,8 @@ def read_for(loaded: Any, data: Path, **options: Any) -> Any:
 
     kind = options["format"] or format_of(data, reading=True)
     target = loaded.training.target
+    # What was said about the training file holds here, too, unless something else is said.
+    options |= {key: value for key, value in (loaded.training.layout or {}).items() if options.get(key) is None}
     if kind in ("svmlight", "npz"):
         return read(data, zero_based=loaded.training.zero_based, **options)
     try:

@@ -16,6 +16,7 @@ from maxmargin.cli.options import (
     MACHINE,
     OUTPUT,
     DataFile,
+    Decimal,
     Delimiter,
     Drop,
     FileFormat,
@@ -26,7 +27,7 @@ from maxmargin.cli.options import (
     ZeroBased,
     read,
 )
-from maxmargin.cli.output import Output
+from maxmargin.cli.output import Output, check_target
 
 
 class LossName(StrEnum):
@@ -100,6 +101,7 @@ def train(
     na: Na = None,
     header: Header = None,
     delimiter: Delimiter = None,
+    decimal: Decimal = None,
     format: FileFormat = None,
     zero_based: ZeroBased = None,
     test: Annotated[
@@ -184,7 +186,10 @@ def train(
         from maxmargin.report.figures import import_matplotlib
 
         import_matplotlib()
-    layout: dict[str, Any] = {"na": na, "header": header, "delimiter": delimiter}
+    path = model if model is not None else Path(_stem(data) + ".safetensors")
+    for written in [path] + ([] if report is None else [report]):
+        check_target(written, *[source for source in (data, test) if source is not None])
+    layout: dict[str, Any] = {"na": na, "header": header, "delimiter": delimiter, "decimal": decimal}
     table = read(data, target=target, drop=drop, format=format, zero_based=zero_based, **layout)
     tested = None
     if test is not None:
@@ -194,7 +199,6 @@ def train(
     if tested is not None and holdout:
         raise typer.BadParameter("give either --test or --holdout", param_hint="--holdout")
     share = holdout if holdout is not None else (0.25 if report is not None and test is None else 0.0)
-    path = model if model is not None else Path(_stem(data) + ".safetensors")
     outcome = run(
         Job(
             table=table,
@@ -219,6 +223,7 @@ def train(
             positive=positive,
             dual=not no_dual,
             judge=report is not None,
+            layout=None if all(value is None for value in layout.values()) else layout,
         ),
         output,
     )

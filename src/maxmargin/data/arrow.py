@@ -77,12 +77,24 @@ def table_from_arrow(arrow: Any, source: str, *, target: Target = None, drop: Se
     labels = None
     if position is not None and arrow.column(position).null_count < arrow.num_rows:  # else: rows to predict
         labels = labels_from(arrow.column(position), source, names[position])
-    dropped = {names[_existing(source, names, name)] for name in drop}
+    dropped = {names[_existing(source, names, name)] for name in ([drop] if isinstance(drop, str) else drop)}
+    if position is not None and names[position] in dropped:
+        raise DataError(source, "header", f"the column {names[position]!r} holds the labels; it cannot be dropped, too")
     kept = [n for i, n in enumerate(names) if i != position and n not in dropped]
     if not kept:
         raise DataError(source, "header", "no feature column is left beside the labels and the dropped columns")
     label_name = None if position is None else names[position]
     return Table(source, arrow.select(kept), tuple(kept), labels, label_name)
+
+
+def table_from_frame(frame: Any) -> Table:
+    """The columns of a pandas data frame, none of which holds labels."""
+    pa = import_arrow("reading data frames")
+    try:
+        arrow = pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        raise DataError("data frame", "columns", f"a column mixes types: {str(error)[:200]}") from None
+    return table_from_arrow(arrow, "data frame", target=False)
 
 
 def _existing(source: str, names: Sequence[str], name: str) -> int:
@@ -101,7 +113,7 @@ def labels_from(column: Any, source: str, name: str) -> NDArray[Any]:
         raise MissingLabel(
             source,
             f"column {name!r}, row {missing[0]}",
-            f"the label is missing ({len(missing)} in all; rows count from 0); every row needs one",
+            f"the label is missing ({len(missing)} in all; rows count from 0); give it, or remove such rows",
         )
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.data.arrow import import_arrow
-from maxmargin.data.csv import BadRow, CsvOptions, options_for, parse_csv, refuse_undecodable
+from maxmargin.data.csv import BadRow, CsvOptions, options_for, parse_csv
 from maxmargin.data.encoding import gaps, is_text, strange_cells
 from maxmargin.data.errors import DataError
 from maxmargin.data.files import open_bytes
@@ -134,8 +134,6 @@ def _lenient_csv(
     import_arrow("reading CSV")
     with open_bytes(path) as file:
         raw = file.read()
-    # PyArrow hands over bad rows as text, and says nothing if they are not.
-    refuse_undecodable(raw, str(path))
     bad_rows: list[BadRow] = []
     table = parse_csv(raw, str(path), target=target, drop=drop, options=options_for(path, options), bad_rows=bad_rows)
     for row in bad_rows:
@@ -198,6 +196,12 @@ def _check_column(name: str, values: Any, findings: Findings) -> float | None:
             Problem(place, f"every row has {known[0]:g}", "It tells nothing; --drop it if you like.", "warning")
         )
         return None
+    if len(known) >= 20 and np.all(np.diff(known) == 1.0):
+        findings.add(
+            Problem(
+                place, "it counts the rows", f"Such a column tells nothing of new rows: --drop {name!r}.", "warning"
+            )
+        )
     return float(np.abs(known).max()) if len(known) else None
 
 

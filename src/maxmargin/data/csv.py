@@ -33,11 +33,13 @@ class CsvOptions:
     header : whether the first line holds names. None: it does unless one of its cells is a number.
     delimiter : one character. None: the one of , ; tab | that the first line has most of.
     na : texts that mean a missing value, beside the usual ones.
+    decimal : the decimal point, one character. None: a point.
     """
 
     header: bool | None = None
     delimiter: str | None = None
     na: Sequence[str] = field(default=())
+    decimal: str | None = None
 
 
 def read_csv(
@@ -106,7 +108,14 @@ def parse_csv(
     body = import_arrow("reading CSV").py_buffer(raw).slice(layout.begin)
     if len(body) == 0:
         raise DataError(source, "file", "there is no row below the header")
+    if options.decimal is not None and (len(options.decimal) != 1 or options.decimal == layout.delimiter):
+        raise DataError(
+            source, "file", f"the decimal point must be one character, not the delimiter; got {options.decimal!r}"
+        )
     arrow = _read(body, source, layout, options, find_target(source, layout.names, target), bad_rows)
+    # A delimiter at the end of every line makes a column without name and content.
+    nameless = [i for i, column in enumerate(arrow.columns) if not layout.names[i] and column.null_count == len(column)]
+    arrow = arrow.drop_columns([arrow.column_names[i] for i in nameless]) if nameless else arrow
     return table_from_arrow(arrow, source, target=target, drop=drop)
 
 
@@ -136,7 +145,7 @@ def _read(
     if parse["newlines_in_values"] and _left_open(arrow, body, layout):
         n_rows = arrow.num_rows + len(bad_rows or ())
         raise _open_quote(source, next(layout.places(body, [n_rows]))[0])
-    return _numbers_where_possible(arrow, gaps, target)
+    return _numbers_where_possible(arrow, gaps, target, options.decimal)
 
 
 def _read_as_text(
@@ -213,7 +222,7 @@ def _types_of_first_block(
     return types
 
 
-def _numbers_where_possible(table: Any, gaps: list[str], target: int | None) -> Any:
+def _numbers_where_possible(table: Any, gaps: list[str], target: int | None, decimal: str | None) -> Any:
     """Text columns without the gaps that blanks surround, and as numbers if nothing but numbers is left."""
     pa = import_arrow("reading CSV")
     from pyarrow import compute
@@ -226,6 +235,8 @@ def _numbers_where_possible(table: Any, gaps: list[str], target: int | None) -> 
             if compute.any(missing).as_py():
                 trimmed = compute.if_else(missing, None, trimmed)
                 column = compute.if_else(missing, None, column)
+            if decimal is not None and position != target:
+                trimmed = compute.replace_substring(trimmed, decimal, ".")
             for kind in _kinds(trimmed, position == target):
                 try:
                     column = compute.cast(trimmed, kind)
@@ -301,16 +312,6 @@ def _undecodable(body: Any, source: str, layout: Layout, column: str = "") -> Da
         problem = "the text is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"
         return DataError(source, f"{column}line {line}", problem)
     return None
-
-
-def refuse_undecodable(raw: bytes, source: str) -> None:
-    """Raise if text is not UTF-8."""
-    if raw.isascii():
-        return
-    layout = Layout.of(raw, source)
-    error = _undecodable(memoryview(raw)[layout.begin :], source, layout)
-    if error is not None:
-        raise error
 
 
 def write_csv(table: Table, file: IO[bytes], *, delimiter: str = ",") -> None:

@@ -6,6 +6,7 @@ What was learned from the training rows is kept, so that later rows are encoded 
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -86,6 +87,10 @@ class Encoding:
             raise ValueError(f"missing must be one of {MISSING}, got {missing!r}; text one of {TEXT}, got {text!r}")
         raw = {name: table.columns.column(name) for name in table.names or ()}
         texts = [(name, values) for name, values in raw.items() if is_text(values)]
+        # Numbers with a few strange cells are no text: they come first, and never get a column for each.
+        spoilt = [(name, values) for name, values in texts if mostly_numbers(values)]
+        if spoilt and text != "drop":
+            raise _text_error(table.source, spoilt)
         if texts and text == "error":
             raise _text_error(table.source, texts)
         columns = []
@@ -322,12 +327,16 @@ def _refuse_gaps(values: Any, source: str, name: str, cure: str | None = None) -
 def _text_error(source: str, problems: list[tuple[str, Any]]) -> DataError:
     """Names the text columns; a column of numbers with a few strange cells is shown with the first of them."""
     name, values = problems[0]
-    row, cell, kinds, share = strange_cells(values)
+    row, cell, kinds, _ = strange_cells(values)
     others = f" (and {len(problems) - 1} more: {shortened([n for n, _ in problems[1:]])})" if len(problems) > 1 else ""
-    if share < 0.5 and len(kinds) == 1:
+    if mostly_numbers(values) and _PUNCTUATED.fullmatch(cell):
+        hint = "Write numbers plainly, or name their decimal point, for example --decimal ','"
+    elif mostly_numbers(values) and len(kinds) == 1:
         hint = f"If {cell!r} means a missing value, say so with --na {cell!r}"
-    elif share < 0.5:
+    elif mostly_numbers(values):
         hint = "Correct these cells, or say what means a missing value with --na"
+    elif len(kinds) > 0.5 * len(values) and len(values) > 20:
+        hint = "Leave text columns out (--text drop)"
     else:
         hint = "Give each text a column of its own (--text onehot), leave text columns out (--text drop)"
     return DataError(
@@ -335,6 +344,21 @@ def _text_error(source: str, problems: list[tuple[str, Any]]) -> DataError:
         f"column {name!r}, row {row}",
         f"expected numbers, found the text {cell!r}{others}. {hint}, or leave the column out (--drop {name!r})",
     )
+
+
+# Digits with commas, currency or per cent signs.
+_PUNCTUATED = re.compile(r"[-+$€£]?\s*[\d.,']*\d[\d.,']*\s*[%$€£]?")
+
+
+def mostly_numbers(values: Any) -> bool:
+    """Whether a text column holds numbers but for some cells, or numbers with signs that do not belong there.
+
+    Text that is nothing but plain numbers was meant as text by whoever typed the column so.
+    """
+    cells = [cell.strip() for cell in values.to_pylist()[:10000] if cell is not None]
+    plain = sum(is_number(cell) for cell in cells)
+    punctuated = sum(_PUNCTUATED.fullmatch(cell) is not None or is_number(cell) for cell in cells)
+    return plain < len(cells) < 2 * punctuated
 
 
 def strange_cells(values: Any) -> tuple[int, str, set[str], float]:
@@ -349,7 +373,7 @@ def strange_cells(values: Any) -> tuple[int, str, set[str], float]:
             count += 1
             kinds.add(cell.strip())
             first = first or (row, cell.strip()[:60])
-    row, cell = first or (0, "")
+    row, cell = first or (0, next((cell for cell in values.to_pylist() if cell is not None), ""))
     return row, cell, kinds, count / max(1, len(values))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import lzma
 import os
@@ -71,13 +72,17 @@ def format_of(path: str | os.PathLike[str], *, reading: bool = False) -> str:
     if reading:
         if not Path(path).exists():
             raise FileNotFoundError(f"there is no file {str(path)!r}")
+        if Path(path).is_dir():
+            raise IsADirectoryError(errno.EISDIR, "this is a folder, not a file", str(path))
         if looks_like_svmlight(path):
             return "svmlight"
+        if suffix in ("", ".txt", ".dat", ".data"):
+            return "csv"
     raise DataError(
         str(path),
         "file",
         f"the name's ending {suffix!r} stands for no known format; use one of {', '.join(SUFFIXES)}, or name the "
-        f"format ({', '.join(FORMATS)})",
+        f"format (--format, --to-format: {', '.join(FORMATS)})",
     )
 
 

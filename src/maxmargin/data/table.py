@@ -57,6 +57,20 @@ class Table:
         columns = self.columns[rows] if self.is_matrix else _taken(self.columns, rows)
         return replace(self, columns=columns, y=None if self.y is None else self.y[rows])
 
+    def arrays(self, *, missing: str = "error", text: str = "error") -> tuple[Any, NDArray[Any]]:
+        """The rows as a matrix and their labels, ready for ``fit``.
+
+        Parameters
+        ----------
+        missing : "error", or "mean": a gap becomes the column's mean.
+        text : "error", "onehot": a column of 0 and 1 for each text, or "drop": leave text columns out.
+        """
+        from maxmargin.data.encoding import Encoding
+
+        y = self.labels()
+        X = self.columns if self.is_matrix else Encoding.learn(self, missing=missing, text=text).apply(self)
+        return X, y
+
     def labels(self) -> NDArray[Any]:
         """The labels; an error that says how to name them if there are none."""
         if self.y is not None:
@@ -76,8 +90,13 @@ class Table:
         """The only text column, if there is just one: labels are often text."""
         if self.is_matrix:
             return ""
-        texts = [name for name in self.columns.column_names if self.columns.column(name).type == "string"]
-        return f", perhaps --target {texts[0]!r}" if len(texts) == 1 else ""
+        if self.n_columns == 1:
+            return "; there is only one: is the delimiter right?"
+        columns = [(name, self.columns.column(name)) for name in self.columns.column_names]
+        texts = [name for name, column in columns if column.type == "string"]
+        pairs = [name for name in texts if len(self.columns.column(name).unique().drop_null()) == 2]
+        likely = texts if len(texts) == 1 else pairs
+        return f", perhaps --target {likely[0]!r}" if len(likely) == 1 else ""
 
 
 def _taken(columns: Any, rows: NDArray[np.int64]) -> Any:

@@ -79,6 +79,7 @@ def document_of(model: Model) -> dict[str, Any]:
             "target": training.target,
             "positive": training.positive,
             "zero_based": training.zero_based,
+            "layout": training.layout,
         },
         "encoding": None
         if model.encoding is None
@@ -231,11 +232,27 @@ def _expected_shapes(tensors: dict[str, Any], n_rows: int, source: str) -> dict[
 def _read_training(entry: Reader, tensors: dict[str, Any]) -> Training:
     texts = {key: entry.take(key, str, type(None)) for key in ("digest", "source", "target", "positive")}
     zero_based = entry.take("zero_based", bool, type(None))
-    training = Training(entry.whole("n_rows"), rows=tensors.get("rows"), zero_based=zero_based, **texts)
+    layout = (
+        _read_layout(entry.sub("layout")) if entry.rest.get("layout") is not None else entry.take("layout", type(None))
+    )
+    training = Training(entry.whole("n_rows"), rows=tensors.get("rows"), zero_based=zero_based, layout=layout, **texts)
     if training.n_rows < 2:
         entry.fail("n_rows", "expected at least 2 rows, one of each class")
     entry.done()
     return training
+
+
+def _read_layout(entry: Reader) -> dict[str, Any]:
+    layout = {
+        "na": entry.take("na", list, type(None)),
+        "header": entry.take("header", bool, type(None)),
+        "delimiter": entry.take("delimiter", str, type(None)),
+        "decimal": entry.take("decimal", str, type(None)),
+    }
+    entry.done()
+    if not all(isinstance(text, str) for text in layout["na"] or ()):
+        entry.fail("na", "expected texts")
+    return layout
 
 
 def _read_encoding(entries: list[Any] | None, names: list[str] | None, source: str) -> Encoding | None:

@@ -20,6 +20,7 @@ import numpy as np
 from maxmargin.data.files import atomic_write
 from maxmargin.models.document import ModelFileError, document_of, model_from
 from maxmargin.models.model import Model, Training, trained_on
+from maxmargin.models.scaling import Scaling
 from maxmargin.positions import InputError
 from maxmargin.svm import LinearSVC
 
@@ -29,7 +30,7 @@ MOST_HEADER = 100_000_000  # bytes, the limit of safetensors itself
 
 
 def save(
-    model: Model | LinearSVC,
+    model: Any,
     path: str | os.PathLike[str],
     *,
     data: tuple[Any, Any] | None = None,
@@ -39,7 +40,7 @@ def save(
 
     Parameters
     ----------
-    model : a fitted machine, or a model from :func:`load`.
+    model : a fitted machine, a pipeline of a ``StandardScaler`` and one, or a model from :func:`load`.
     path : file name, by custom ending in .safetensors.
     data : the training rows and labels, to put their fingerprint into the file.
     dual : whether to keep the dual point, one number per row, with which anyone can verify the fit quickly.
@@ -53,8 +54,8 @@ def save(
     ...     load(f"{folder}/model.safetensors").predict([[0.1], [0.9]])
     array(['no', 'yes'], dtype='<U3')
     """
-    if isinstance(model, LinearSVC):
-        model = _wrapped(model, data)
+    if not isinstance(model, Model):
+        model = _wrapped(*_unpiped(model), data)
     elif data is not None:
         raise InputError("data goes with a machine; a Model has its record of the training rows already")
     blob = to_bytes(model, dual=dual)
@@ -62,7 +63,24 @@ def save(
         file.write(blob)
 
 
-def _wrapped(machine: LinearSVC, data: tuple[Any, Any] | None) -> Model:
+def _unpiped(estimator: Any) -> tuple[LinearSVC, Scaling | None]:
+    """The machine, and the scaling before it if it is the end of a pipeline."""
+    from sklearn.preprocessing import StandardScaler
+
+    steps = [step for _, step in getattr(estimator, "steps", [(None, estimator)]) if step not in (None, "passthrough")]
+    scaling = None
+    if len(steps) == 2 and isinstance(steps[0], StandardScaler) and hasattr(steps[0], "n_features_in_"):
+        scaler = steps.pop(0)
+        scale = np.ones(scaler.n_features_in_) if scaler.scale_ is None else scaler.scale_
+        scaling = Scaling(scaler.mean_ if scaler.with_mean else None, scale)
+    if len(steps) != 1 or not isinstance(steps[0], LinearSVC):
+        raise InputError(
+            f"{type(estimator).__name__} cannot be saved; save a LinearSVC, or a pipeline of a StandardScaler and one"
+        )
+    return steps[0], scaling
+
+
+def _wrapped(machine: LinearSVC, scaling: Scaling | None, data: tuple[Any, Any] | None) -> Model:
     if not hasattr(machine, "solution_"):
         raise InputError("this machine is not fitted yet; there is nothing to save")
     names = getattr(machine, "feature_names_in_", None)
@@ -77,7 +95,7 @@ def _wrapped(machine: LinearSVC, data: tuple[Any, Any] | None) -> Model:
                 f"{machine.coef_.shape[1]}) and ({training.n_rows},), got {X.shape} and {y.shape}"
             )
         training = trained_on(X, y)
-    return Model(machine, training, names=None if names is None else tuple(map(str, names)))
+    return Model(machine, training, scaling=scaling, names=None if names is None else tuple(map(str, names)))
 
 
 def to_bytes(model: Model, *, dual: bool = True) -> bytes:

@@ -9,6 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxmargin.certificates import OptimalityCertificate
 from maxmargin.data import DataError, Encoding, Table, digest
 from maxmargin.data.labels import as_classes, label_text
 from maxmargin.data.table import shortened
@@ -29,6 +30,7 @@ class Training:
     rows : positions of the rows in the file; None means all of them.
     positive : the label that was set against all others, if the file has more than two.
     zero_based : whether the svmlight file counted its columns from 0.
+    layout : what was said about the CSV file: ``na``, ``header``, ``delimiter``, ``decimal``.
     """
 
     n_rows: int
@@ -38,6 +40,7 @@ class Training:
     rows: NDArray[np.int64] | None = None
     positive: str | None = None
     zero_based: bool | None = None
+    layout: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +70,31 @@ class Model:
     @property
     def feature_names(self) -> tuple[str, ...]:
         """Names of the weights; x0, x1, … if the data had none."""
-        return self.names or tuple(f"x{j}" for j in range(self.n_features))
+        first = 1 if self.training.zero_based is False else 0
+        return self.names or tuple(f"x{j + first}" for j in range(self.n_features))
+
+    @property
+    def coef_(self) -> NDArray[np.float64]:
+        return np.asarray(self.machine.coef_)
+
+    @property
+    def intercept_(self) -> NDArray[np.float64]:
+        return np.asarray(self.machine.intercept_)
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        return np.asarray(self.machine.classes_)
+
+    @property
+    def certificate_(self) -> OptimalityCertificate:
+        """The machine's certificate; it speaks of the encoded and scaled rows, ``matrix(table)``."""
+        certificate: OptimalityCertificate = self.machine.certificate_
+        return certificate
+
+    def score(self, data: Any, y: Any = None) -> float:
+        """Share of right answers; a table brings its own labels."""
+        labels = self.labels(data) if y is None else np.asarray(y)
+        return float(np.mean(self.predict(data) == labels))
 
     def encoded(self, table: Table) -> Any:
         """The table's rows as the training rows were encoded, not yet scaled."""
@@ -106,6 +133,10 @@ class Model:
     def _rows(self, data: Any) -> Any:
         if isinstance(data, Table):
             return self.matrix(data)
+        if hasattr(data, "iloc"):  # a data frame: columns are found by name
+            from maxmargin.data.arrow import table_from_frame
+
+            return self.matrix(table_from_frame(data))
         if sp.issparse(data):
             check_positions(data)
         return self._scaled(data)
@@ -114,14 +145,17 @@ class Model:
         """Signed scores of a table's or a matrix's rows, all finite; positive means ``classes[1]``."""
         rows = self._rows(data)
         try:
-            with np.errstate(over="ignore", invalid="ignore"):
-                scores = np.asarray(self.machine.decision_function(rows))
-        except ValueError as error:  # scikit-learn's words on shapes, gaps and infinities
-            raise InputError(str(error)) from error
+            rows = rows if sp.issparse(rows) else np.asarray(rows, dtype=np.float64)
+        except (TypeError, ValueError) as error:
+            raise InputError(f"X must hold numbers: {error}") from None
+        if rows.ndim != 2 or rows.shape[1] != self.n_features:
+            raise InputError(f"X must be rows of {self.n_features} columns, as in training; got shape {rows.shape}")
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = np.asarray(rows @ self.machine.coef_[0]).ravel() + float(self.machine.intercept_[0])
         bad = np.flatnonzero(~np.isfinite(scores))
         if len(bad):
             raise InputError(
-                f"the score of row {bad[0]} is beyond float64: the row's values or the model's weights are too large"
+                f"row {bad[0]} has no finite score: a value is missing or infinite, or values and weights are too large"
             )
         return scores
 

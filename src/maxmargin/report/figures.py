@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import math
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,10 +61,11 @@ def import_matplotlib() -> Any:
 
 def _draw(paint: Any, alt: str, caption: str, height: float = SIZE[1]) -> Figure:
     matplotlib = import_matplotlib()
-    with matplotlib.rc_context(STYLE):
+    with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         figure = matplotlib.figure.Figure(figsize=(SIZE[0], height))
         paint(figure.add_subplot())
         out = io.BytesIO()
+        warnings.simplefilter("ignore", UserWarning)  # letters the font lacks are drawn as boxes
         figure.savefig(out, format="svg", metadata={"Date": None, "Creator": None})
     return Figure(out.getvalue(), alt, caption)
 

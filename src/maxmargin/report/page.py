@@ -11,12 +11,20 @@ from typing import Any
 from maxmargin.data.files import atomic_write
 from maxmargin.report.figures import Figure, gap_figure, margin_figure, search_figure, weights_figure
 from maxmargin.report.outcome import Outcome
-from maxmargin.report.words import ROUNDING, answers_in_words, certificate_in_words, duration, percent, status_in_words
+from maxmargin.report.words import (
+    answers_in_words,
+    certificate_in_words,
+    duration,
+    percent,
+    share_above_best,
+    status_in_words,
+)
 from maxmargin.runtime import core_info
 
 STYLE = """
 :root {
-  color-scheme: light; --ink: #1f2937; --soft: #6b7280; --line: #e5e7eb; --good: #15803d; --bad: #b91c1c;
+  color-scheme: light; --ink: #1f2937; --soft: #6b7280; --line: #e5e7eb;
+  --good: #15803d; --bad: #b91c1c; --early: #b45309;
 }
 * { box-sizing: border-box; }
 body {
@@ -46,6 +54,7 @@ td.n, th.n { text-align: right; padding-right: .2rem; }
 td.hit { background: #eff6ff; font-weight: 600; }
 td.miss { background: #fff7ed; }
 .verdict { border-left: 5px solid var(--good); }
+.verdict.early { border-left-color: var(--early); }
 .verdict.bad { border-left-color: var(--bad); }
 .scroll { overflow-x: auto; }
 pre {
@@ -112,8 +121,8 @@ def _cards(outcome: Outcome) -> str:
     machine = outcome.model.machine
     cards = [
         (
-            f"{max(outcome.verdict.gap, ROUNDING):.0e}" if outcome.verdict else "REJECTED",
-            "at most above the best objective, verified",
+            f"{share_above_best(outcome.verdict):.0e}" if outcome.verdict else "REJECTED",
+            "of its objective, at most, above the best one",
         ),
         (f"{machine.C:g}", "C" + (", by cross-validation" if outcome.search is not None else "")),
         (f"{len(machine.support_)} of {outcome.data.n_learn}", "rows are support vectors"),
@@ -177,7 +186,10 @@ def _search(outcome: Outcome) -> str:
 def _certificate(outcome: Outcome) -> str:
     machine, solution = outcome.model.machine, outcome.model.machine.solution_
     power = "" if machine.loss == "hinge" else "²"
-    problem = f"½‖w‖² + C Σ max(0, 1 − y(⟨w, x⟩ + b)){power}"
+    weight = "" if machine.class_weight is None else "c "
+    problem = f"½‖w‖² + C Σ {weight}max(0, 1 − y(⟨w, x⟩ + b)){power}"
+    if weight:
+        problem += ", with c so that both classes weigh the same"
     facts = [
         ("minimised", problem),
         ("status", status_in_words(outcome)),
@@ -189,7 +201,8 @@ def _certificate(outcome: Outcome) -> str:
         '<p class="soft">Checked after the fit by arithmetic that shares no code with the solver: one matrix product '
         "for the hyperplane's objective, one for the lower bound (weak duality).</p>"
     )
-    kind = "verdict" if outcome.verdict else "verdict bad"
+    good = "verdict" if outcome.converged else "verdict early"
+    kind = good if outcome.verdict else "verdict bad"
     columns = f'<div class="grid"><div>{words}{how}{_rows(facts)}</div><div>{_figure(gap_figure(outcome))}</div></div>'
     return _section("The proof", columns, f"wide {kind}")
 

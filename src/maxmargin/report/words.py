@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from maxmargin.certificates import Verdict
 from maxmargin.report.outcome import Outcome, TestPart
 from maxmargin.solution import Status
 
@@ -36,18 +37,22 @@ def duration(seconds: float) -> str:
     return f"{seconds:.1f} s" if seconds < 100.0 else f"{seconds:.0f} s"
 
 
+def share_above_best(verdict: Verdict) -> float:
+    """By what share of its objective a hyperplane can be above the best; closer than rounding, nothing is proven."""
+    return max((verdict.primal - verdict.dual) / max(abs(verdict.primal), 1e-300), ROUNDING)
+
+
 def certificate_in_words(outcome: Outcome) -> str:
     """What was proven, for somebody who has never heard of duality."""
     verdict, machine = outcome.verdict, outcome.model.machine
     if not verdict.accepted:
         return f"The certificate was REJECTED: the check '{verdict.worst}' failed. Do not trust this model."
-    # Both values are sums of many terms: closer than rounding, nothing is proven.
-    gap = max(verdict.gap, ROUNDING)
-    within = max(verdict.primal - verdict.dual, ROUNDING * abs(verdict.primal))
+    share = share_above_best(verdict)
+    within = share * abs(verdict.primal)
     distance = max(machine.certificate_.distance_bound, math.sqrt(2.0 * within))
     return (
         f"No hyperplane can have an objective below {verdict.dual:.10g}; this one has {verdict.primal:.10g}, so it is "
-        f"within {within:.2g} ({gap:.1e} of the objective) of the best there is. Its weights are within "
+        f"within {within:.2g} ({share:.1e} of the objective) of the best there is. Its weights are within "
         f"{distance:.1e} of the best weights."
     )
 
@@ -62,11 +67,11 @@ def status_in_words(outcome: Outcome) -> str:
     )
 
 
-def answers_in_words(test: TestPart, rows: str = "unseen rows") -> str:
+def answers_in_words(test: TestPart) -> str:
+    """For rows that were held out; of others, an interval would promise too much."""
     low, high = test.interval
-    known = test.majority is not None
-    beside = f" (always answering “{test.majority}”: {percent(test.majority_error)})" if known else ""
     return (
-        f"{test.n_wrong} of {len(test.y)} {rows} answered wrongly: error {percent(test.error)}, 95 % confidence "
-        f"interval {percent(low)} to {percent(high)}{beside}"
+        f"{test.n_wrong} of {len(test.y)} unseen rows answered wrongly: error {percent(test.error)}, 95 % confidence "
+        f"interval {percent(low)} to {percent(high)} (always answering “{test.majority}”: "
+        f"{percent(test.majority_error)})"
     )

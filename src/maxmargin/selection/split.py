@@ -28,7 +28,8 @@ def holdout(y: NDArray[Any], share: float, seed: int = 0) -> tuple[Rows, Rows]:
     for rows in dealt:
         n_out = min(len(rows) - 1, max(1, round(share * len(rows))))
         if n_out < 1:
-            raise InputError(f"class {y[rows[0]]!r} has one row only; it cannot be in both parts")
+            label = y[rows[0]].item()
+            raise InputError(f"class {label!r} has one row only, which cannot be in both parts; use --holdout 0")
         chosen[rows[:n_out]] = True
     return np.flatnonzero(~chosen), np.flatnonzero(chosen)
 
@@ -47,7 +48,8 @@ def folds(y: NDArray[Any], n_folds: int, seed: int = 0) -> list[tuple[Rows, Rows
         raise InputError(f"cross-validation needs at least 2 folds, got {n_folds}")
     if len(smallest) < n_folds:
         raise InputError(
-            f"class {y[smallest[0]]!r} has {len(smallest)} rows, too few for {n_folds} folds; use fewer folds or give C"
+            f"class {y[smallest[0]].item()!r} has {len(smallest)} rows, too few for {n_folds} folds; use fewer folds "
+            "(--folds), or give C (--C 1)"
         )
     fold = np.empty(len(y), dtype=np.int64)
     begin = 0

@@ -115,6 +115,8 @@ def as_solution(
     reason: str,
 ) -> Solution:  # fmt: skip
     """The answer with its gap as everybody else sees it; CONVERGED if that is at most ``tol``."""
+    if point.gap > 1.0:  # stopped so early that w = 0 is better
+        point = better(point, recover(problem, np.zeros(problem.n_rows), 1))
     gap = relative_gap(point.primal, point.dual, problem.null_primal)
     if gap <= tol and status is not Status.INTERRUPTED:
         status = Status.CONVERGED

@@ -64,7 +64,8 @@ def choose(problem: Problem) -> tuple[str, str]:
         return "interior_point", f"{about}, whose scales differ by a factor of {spread:.0e}"
     name = min(seconds, key=lambda k: seconds[k])
     other = "dual_cd" if name == "interior_point" else "interior_point"
-    return name, f"{about}: estimated {seconds[name]:.2g} s, {other} {seconds[other]:.2g} s"
+    beside = f"{other} {seconds[other]:.2g} s" if np.isfinite(seconds[other]) else f"{other} not possible"
+    return name, f"{about}: estimated {seconds[name]:.2g} s, {beside}"
 
 
 def automatic(problem: Problem, *, tol: float, max_iter: int, n_threads: int | None, seed: int) -> Solver:
