@@ -151,7 +151,7 @@ class LineParser {
         const std::string text = shown(p, token);
         if (kind == Number::too_large) return fail(p, "the label " + text + " is too large for a float64");
         if (std::memchr(p, ':', static_cast<std::size_t>(token - p)) != nullptr)
-            return fail(p, "expected a label first, found " + text);
+            return fail(p, "a row starts with its label, but this one with " + text);
         if (kind == Number::good && *next == ',')
             return fail(p, "several labels in one row, " + text + ", are not supported; keep one");
         return fail(p, "the label " + text +
@@ -160,6 +160,7 @@ class LineParser {
 
     bool features(const char*& p, const char* end) {
         std::int64_t before = -1;
+        const std::size_t first = out_.columns.size();
         for (p = skip_blanks(p, end); p < end && *p != '#'; p = skip_blanks(p, end)) {
             std::int64_t column = 0;
             const char* const start = p;
@@ -168,7 +169,10 @@ class LineParser {
             if (p == start || p == end || *p != ':') return bad_column(start, end);
             if (column >= INT32_MAX)
                 return fail(start, "column " + shown(start, p) + " is above the largest allowed, 2147483646");
-            if (column <= before)
+            if (column == before)
+                return fail(start,
+                            "column " + std::to_string(column) + " occurs twice in this row; keep one");
+            if (column < before)
                 return fail(start, "column " + std::to_string(column) + " comes after column " +
                                        std::to_string(before) + "; columns must increase within a row");
             double value = 0.0;
@@ -180,9 +184,11 @@ class LineParser {
             before = column;
             out_.columns.push(static_cast<std::int32_t>(column));
             out_.values.push(value);
-            out_.smallest = std::min(out_.smallest, static_cast<std::int32_t>(column));
         }
-        if (before > out_.largest) out_.largest = static_cast<std::int32_t>(before);
+        if (before < 0) return true;
+        // Only rows that are kept count, and their columns increase.
+        out_.smallest = std::min(out_.smallest, out_.columns.data()[first]);
+        out_.largest = std::max(out_.largest, static_cast<std::int32_t>(before));
         return true;
     }
 
@@ -203,7 +209,8 @@ class LineParser {
         const std::string text = shown(number, token);
         if (kind == Number::too_large)
             return fail(number, name + ", " + text + ", is too large for a float64");
-        return fail(number, name + ", " + text + ", is not a finite number");
+        return fail(number, name + ", " + text +
+                                ", is not a finite number; correct it, or leave the column out of this row");
     }
 
     SparseText& out_;
@@ -269,6 +276,9 @@ std::size_t SvmlightParser::feed(std::string_view text, bool last, const Executi
         const std::size_t stop = text.rfind('\n');
         text = text.substr(0, stop == std::string_view::npos ? 0 : stop + 1);
     }
+    constexpr std::string_view utf8_mark = "\xEF\xBB\xBF";
+    const std::size_t marked = found_.n_lines == 0 && text.starts_with(utf8_mark) ? utf8_mark.size() : 0;
+    text.remove_prefix(marked);
     const std::vector<std::string_view> cuts = cut(text, static_cast<std::size_t>(how.n_threads));
     parts_.resize(std::max(parts_.size(), cuts.size()));
     std::vector<std::size_t> used(cuts.size());
@@ -287,7 +297,7 @@ std::size_t SvmlightParser::feed(std::string_view text, bool last, const Executi
             work.used[i] = parse_lines(work.cuts[i], work.keep_lines, work.parts[i]);
         },
         &work);
-    std::size_t total = 0;
+    std::size_t total = marked;
     for (std::size_t i = 0; i < cuts.size(); ++i) {
         found_.append(parts_[i]);
         total += used[i];

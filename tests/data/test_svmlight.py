@@ -196,7 +196,7 @@ ERRORS = {
     "  nan 1:2": (3, "the label 'nan' is not a number"),
     "1e999 1:2": (1, "the label '1e999' is too large for a float64"),
     "1,2 1:2": (1, "several labels in one row, '1,2', are not supported; keep one"),
-    "1:2 3:4": (1, "expected a label first, found '1:2'"),
+    "1:2 3:4": (1, "a row starts with its label, but this one with '1:2'"),
     "1 2:3 x": (7, "expected column:value with a whole number as column, found 'x'"),
     "1 2:3\t7": (7, "expected column:value with a whole number as column, found '7'"),
     "1 -1:3": (3, "found '-1:3'"),
@@ -204,7 +204,7 @@ ERRORS = {
     "1 :3": (3, "found ':3'"),
     "1 2 :3": (3, "found '2'"),
     "1 qid:3 1:2": (3, "query ids ('qid:3') are for ranking, which is not supported; remove them"),
-    "1 2:3 2:4": (7, "column 2 comes after column 2; columns must increase within a row"),
+    "1 2:3 2:4": (7, "column 2 occurs twice in this row; keep one"),
     "1 12:3  2:4": (9, "column 2 comes after column 12"),
     "1 2147483647:3": (3, "column '2147483647' is above the largest allowed, 2147483646"),
     "1 2:3 4:": (9, "the value of column 4 is missing; leave the column out if it is zero"),
@@ -369,3 +369,17 @@ def test_looking_like_svmlight(text, expected, tmp_path):
     path.write_bytes(text)
     assert looks_like_svmlight(path) is expected
     assert looks_like_svmlight(tmp_path) is False
+
+
+def test_a_utf8_mark_is_no_label(tmp_path):
+    (tmp_path / "t.svm").write_bytes(b"\xef\xbb\xbf+1 1:2\n-1 2:3\n")
+    assert read_svmlight(tmp_path / "t.svm").y.tolist() == [1, -1]
+
+
+def test_rows_that_fail_do_not_move_the_first_column():
+    parser = _core.SvmlightParser()
+    parser.feed(np.frombuffer(b"1 0:1 0:2\n", np.uint8), True, 1)
+    assert parser.error is not None
+    parser.forgive()
+    parser.feed(np.frombuffer(b"1 3:1 7:2\n", np.uint8), True, 1)
+    assert (parser.smallest_column, parser.largest_column) == (3, 7)

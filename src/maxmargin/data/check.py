@@ -77,8 +77,8 @@ def check_file(
     ...     _ = pathlib.Path(folder, "t.svm").write_text("1 1:2\\n-1 3:x\\n1 2:1 2:5\\n-1 1:1\\n")
     ...     for problem in check_file(f"{folder}/t.svm").problems:
     ...         print(problem.place, "|", problem.what)
-    line 2, column 6 | the value of column 3, 'x', is not a finite number
-    line 3, column 7 | column 2 comes after column 2; columns must increase within a row
+    line 2, column 6 | the value of column 3, 'x', is not a finite number; correct it, or leave the column out ...
+    line 3, column 7 | column 2 occurs twice in this row; keep one
     """
     findings = Findings(str(path))
     kind = format or format_of(path, reading=True)

@@ -112,11 +112,13 @@ def parse_csv(
         raise DataError(
             source, "file", f"the decimal point must be one character, not the delimiter; got {options.decimal!r}"
         )
-    arrow = _read(body, source, layout, options, find_target(source, layout.names, target), bad_rows)
+    position = find_target(source, layout.names, target)
+    arrow = _read(body, source, layout, options, position, bad_rows)
     # A delimiter at the end of every line makes a column without name and content.
     nameless = [i for i, column in enumerate(arrow.columns) if not layout.names[i] and column.null_count == len(column)]
     arrow = arrow.drop_columns([arrow.column_names[i] for i in nameless]) if nameless else arrow
-    return table_from_arrow(arrow, source, target=target, drop=drop)
+    name = layout.names[position] if position is not None else False
+    return table_from_arrow(arrow, source, target=name, drop=drop)
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,10 @@ def atomic_write(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
                 named = named or _name(file.fileno(), folder, hidden)
                 os.replace(hidden, target)
                 named = False
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = os.fspath(path)  # a full disk has no name of its own
+        raise
     finally:
         if named:
             with suppress(OSError):
