@@ -141,11 +141,13 @@ class _Run:
                 return Status.TIME_LIMIT
             if self.watch.stop_requested:
                 return Status.INTERRUPTED
-            if point.gap <= self.solver.tol and not self.solver.polish:
-                return Status.CONVERGED
             slow = epochs >= 50 and point.gap > 0.5 * previous
             previous = point.gap
-            if self.solver.polish and (point.gap <= ask or slow):
+            # A polish that costs more than everything before it is only worth its price if nothing else helps.
+            cheap = self.solver.polish and polish_seconds(self.problem, point) <= max(0.1, 0.5 * self.watch.seconds)
+            if point.gap <= self.solver.tol and not cheap:
+                return Status.CONVERGED
+            if self.solver.polish and ((point.gap <= ask and cheap) or slow):
                 if self._polish(point):
                     return Status.CONVERGED
                 if self.solver.fallback is not None:
@@ -177,3 +179,19 @@ class _Run:
             self.best = better(self.best, polish.best)
             self.n_iter += polish.steps
         return self.best.gap <= self.solver.tol
+
+
+def polish_seconds(problem: Problem, point: Point) -> float:
+    """What a polish from this point may cost: Newton steps with a factorisation in the size of the active set."""
+    if problem.loss.name == "hinge":
+        inside = (point.alpha > 1e-3 * problem.cost) & (point.alpha < (1.0 - 1e-3) * problem.cost)
+        # In the end no more rows than unknowns stay inside, unless by coincidence.
+        steps, active = 60.0, min(max(float(inside.sum()), 100.0), problem.n_cols + 1.0)
+    else:
+        steps, active = 10.0, float(np.count_nonzero(point.alpha))
+    per_row = problem.nnz / problem.n_rows
+    if problem.n_cols > active:
+        form, size = active**2 * per_row * 2e-9, active
+    else:
+        form, size = active * per_row**2 * 1e-9, float(problem.n_cols)
+    return steps * (form + size**3 / 6e10 + 2.0 * problem.nnz * 1e-9)
