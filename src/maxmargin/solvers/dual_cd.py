@@ -143,8 +143,10 @@ class _Run:
                 return Status.INTERRUPTED
             slow = epochs >= 50 and point.gap > 0.5 * previous
             previous = point.gap
-            # A polish that costs more than everything before it is only worth its price if nothing else helps.
-            cheap = self.solver.polish and polish_seconds(self.problem, point) <= max(0.1, 0.5 * self.watch.seconds)
+            # A polish that costs more than everything before it is only worth its price if nothing else helps. Both
+            # are estimates, not clocks: the result must not depend on the machine's load.
+            spent = 3e-9 * self.problem.nnz * epochs
+            cheap = self.solver.polish and polish_seconds(self.problem, point) <= max(0.1, 0.5 * spent)
             if point.gap <= self.solver.tol and not cheap:
                 return Status.CONVERGED
             if self.solver.polish and ((point.gap <= ask and cheap) or slow):
