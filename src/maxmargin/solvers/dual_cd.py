@@ -17,6 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
@@ -193,7 +194,7 @@ def polish_seconds(problem: Problem, point: Point) -> float:
         steps, active = 10.0, float(np.count_nonzero(point.alpha))
     per_row = problem.nnz / problem.n_rows
     if problem.n_cols > active:
-        form, size = active**2 * per_row * 2e-9, active
+        form, size = active**2 * per_row * (2e-9 if sp.issparse(problem.X) else 3e-10), active
     else:
         form, size = active * per_row**2 * 1e-9, float(problem.n_cols)
     return steps * (form + size**3 / 6e10 + 2.0 * problem.nnz * 1e-9)
