@@ -30,7 +30,9 @@ STYLE = {
     "grid.color": "#e5e7eb",
     "grid.linewidth": 0.6,
     "axes.axisbelow": True,
-    "legend.frameon": False,
+    "legend.frameon": True,
+    "legend.framealpha": 0.9,
+    "legend.edgecolor": "none",
     "svg.hashsalt": "maxmargin",
     "figure.constrained_layout.use": True,
 }
@@ -85,6 +87,7 @@ def search_figure(search: Search) -> Figure:
             xytext=(9, 12) if left else (-9, 12),
             ha="left" if left else "right",
             color=ORANGE,
+            bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.85, "pad": 1},
         )
         ax.set_xscale("log")
         ax.set_ylim(bottom=0)

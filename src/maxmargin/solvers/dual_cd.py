@@ -196,5 +196,5 @@ def polish_seconds(problem: Problem, point: Point) -> float:
     if problem.n_cols > active:
         form, size = active**2 * per_row * (2e-9 if sp.issparse(problem.X) else 3e-10), active
     else:
-        form, size = active * per_row**2 * 1e-9, float(problem.n_cols)
+        form, size = active * per_row**2 * (1e-9 if sp.issparse(problem.X) else 4e-11), float(problem.n_cols)
     return steps * (form + size**3 / 6e10 + 2.0 * problem.nnz * 1e-9)
