@@ -80,7 +80,7 @@ class NormalSystem:
     ) -> None:
         d = rows.shape[1]
         size = d + (bias.value != 0.0)
-        H = np.empty((size, size))
+        H = np.zeros((size, size))  # the core fills one triangle; garbage in the other would warn when it is scaled
         _core.normal_matrix(rows, D, bias.value, H, borrowed_blas(), n_threads, watch)
         H[np.arange(d), np.arange(d)] += 1.0
         if bias.value != 0.0:
@@ -108,7 +108,7 @@ class GramSystem:
         self.ridge = 1.0 if bias.penalised else bias_ridge
         self.active = np.flatnonzero(D).astype(np.int64)
         n = len(self.active)
-        K = np.empty((n, n))
+        K = np.zeros((n, n))
         if n:
             _core.gram(rows, self.active, K, n_threads, watch)
             K[np.arange(n), np.arange(n)] += 1.0 / D[self.active]
