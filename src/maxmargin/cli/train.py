@@ -228,6 +228,11 @@ def train(
         output,
     )
     tell(outcome, output)
+    _hand_out(outcome, data, path, report, output)
+
+
+def _hand_out(outcome: Any, data: Path, path: Path, report: Path | None, output: Output) -> None:
+    """Say where everything is, write the page, and exit with the code that fits."""
     output.fact(
         "model", f"{path}  (check it with: maxmargin certify {shlex.quote(str(path))} {shlex.quote(str(data))})"
     )

@@ -6,7 +6,6 @@ What was learned from the training rows is kept, so that later rows are encoded 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,6 +20,7 @@ from maxmargin.data.table import Table, is_number, shortened
 MISSING = ("error", "mean", "drop")
 TEXT = ("error", "onehot", "drop")
 MOST_LEVELS = 1000
+LONGEST_NUMBER = 40
 TRAIN_WITH_MEAN = "The model was trained on rows without gaps: fill them, or train it with --missing mean"
 SPARSE_BELOW = 0.1  # one-hot tables whose share of non-zeros is smaller become CSR
 
@@ -329,7 +329,7 @@ def _text_error(source: str, problems: list[tuple[str, Any]]) -> DataError:
     name, values = problems[0]
     row, cell, kinds, _ = strange_cells(values)
     others = f" (and {len(problems) - 1} more: {shortened([n for n, _ in problems[1:]])})" if len(problems) > 1 else ""
-    if mostly_numbers(values) and _PUNCTUATED.fullmatch(cell):
+    if mostly_numbers(values) and _is_punctuated(cell):
         hint = "Write numbers plainly, or name their decimal point, for example --decimal ','"
     elif mostly_numbers(values) and len(kinds) == 1:
         hint = f"If {cell!r} means a missing value, say so with --na {cell!r}"
@@ -346,8 +346,9 @@ def _text_error(source: str, problems: list[tuple[str, Any]]) -> DataError:
     )
 
 
-# Digits with commas, currency or per cent signs.
-_PUNCTUATED = re.compile(r"[-+$€£]?\s*[\d.,']*\d[\d.,']*\s*[%$€£]?")
+def _is_punctuated(cell: str) -> bool:
+    """Whether a cell is digits with commas, currency or per cent signs."""
+    return len(cell) <= LONGEST_NUMBER and any(map(str.isdigit, cell)) and not cell.strip("0123456789.,'+-$€£% ")
 
 
 def mostly_numbers(values: Any) -> bool:
@@ -357,7 +358,7 @@ def mostly_numbers(values: Any) -> bool:
     """
     cells = [cell.strip() for cell in values.to_pylist()[:10000] if cell is not None]
     plain = sum(is_number(cell) for cell in cells)
-    punctuated = sum(_PUNCTUATED.fullmatch(cell) is not None or is_number(cell) for cell in cells)
+    punctuated = sum(_is_punctuated(cell) or is_number(cell) for cell in cells)
     return plain < len(cells) < 2 * punctuated
 
 
