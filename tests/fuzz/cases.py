@@ -185,6 +185,8 @@ def csv_case(seed: int, case: int) -> CsvCase:
         layout["delimiter"] = rng.choice((",", ";", "\t", "|", " ", "ab", '"', "\n", "é", "\x00", "1"))
     if chance(rng, 0.2):
         layout["na"] = rng.choice((("?",), ("red", "5%"), ("",), ("0",)))
+    if chance(rng, 0.05):
+        layout["decimal"] = rng.choice((",", ",", ".", "e", "-", "é", "", "ab", "\x00", "\n"))
     read: dict[str, Any] = {}
     if chance(rng, 0.4):
         read["target"] = rng.choice((*names, *names, *names, 0, -1, "0", "-1", 99, "no such", "1.5"))
