@@ -118,6 +118,23 @@ def test_check_finds_everything(cli, tmp_path):
     assert {p["severity"] for p in told["problems"]} == {"error", "warning"}
 
 
+def test_check_knows_what_train_will_do(cli, tmp_path):
+    rows = "".join(f"{20 + 3 * i if i % 5 else ''},{'Oslo' if i % 2 else 'Rome'},{'abc'[i % 3]}\n" for i in range(30))
+    (tmp_path / "t.csv").write_text("age,town,label\n" + rows)
+    assert "3 errors, 0 warnings" in cli("check", "t.csv", code=1).output
+    text = cli("check", "t.csv", "--missing", "mean", "--text", "onehot", "--positive", "a").output
+    assert "0 errors, 3 warnings" in text
+
+
+def test_check_says_the_same_of_many_columns_once(cli, tmp_path):
+    header = ",".join(f"c{j}" for j in range(30))
+    row = ",".join(["red"] * 30)
+    (tmp_path / "t.csv").write_text(f"{header},label\n{row},a\n{row},b\n")
+    text = cli("check", "t.csv", code=1).output
+    assert "text in 30 columns: 'c0'" in text
+    assert "1 error, 0 warnings" in text
+
+
 def test_check_svmlight_goes_on_after_an_error(cli, tmp_path):
     (tmp_path / "bad.svm").write_text("1 1:1\nx 1:2\n-1 3:1 2:1\n# fine\n-1 1:nan\n1 4:1e6 5:1e-3\n")
     text = cli("check", "bad.svm", code=1).output

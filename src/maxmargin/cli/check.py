@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from maxmargin.cli.exit_codes import ExitCode
 from maxmargin.cli.options import (
+    DATA,
     DataFile,
     Decimal,
     Delimiter,
@@ -14,8 +17,10 @@ from maxmargin.cli.options import (
     Format,
     Header,
     Json,
+    MissingName,
     Na,
     Target,
+    TextName,
     csv_options,
 )
 from maxmargin.cli.output import Output
@@ -25,6 +30,21 @@ def check(
     data: DataFile,
     target: Target = None,
     drop: Drop = None,
+    missing: Annotated[
+        MissingName, typer.Option(help="What train will do about missing values.", rich_help_panel=DATA)
+    ] = MissingName.error,
+    text: Annotated[
+        TextName, typer.Option(help="What train will do about text columns.", rich_help_panel=DATA)
+    ] = TextName.error,
+    positive: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LABEL",
+            help="The label train will set against all others.",
+            rich_help_panel=DATA,
+            show_default=False,
+        ),
+    ] = None,
     na: Na = None,
     header: Header = None,
     delimiter: Delimiter = None,
@@ -38,7 +58,7 @@ def check(
       maxmargin check a9a.svm
       maxmargin check spam.csv --target is_spam
     """
-    from maxmargin.data.check import check_file
+    from maxmargin.data.check import Plan, check_file
 
     output = Output(as_json)
     found = check_file(
@@ -47,6 +67,7 @@ def check(
         drop=drop or (),
         format=None if format is None else Format(format).value,
         csv=csv_options(header, delimiter, na, decimal),
+        plan=Plan(missing.value, text.value, positive),
     )
     for fact in found.facts:
         output.say(fact)
@@ -55,8 +76,13 @@ def check(
         output.say(f"    {problem.fix}")
     n_errors = sum(problem.severity == "error" for problem in found.problems)
     n_warnings = len(found.problems) - n_errors
-    more = f" (and {found.n_more} more like these)" if found.n_more else ""
-    output.say(f"{n_errors} errors, {n_warnings} warnings{more}" if found.problems else "nothing is wrong")
+    more = f" (and {found.n_more} more)" if found.n_more else ""
+    counts = f"{_counted(n_errors, 'error')}, {_counted(n_warnings, 'warning')}{more}"
+    output.say(counts if found.problems else "nothing is wrong")
     output.result(found.as_json())
     if n_errors:
         raise typer.Exit(ExitCode.NO)
+
+
+def _counted(n: int, what: str) -> str:
+    return f"{n} {what}{'' if n == 1 else 's'}"

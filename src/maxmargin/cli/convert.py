@@ -18,13 +18,14 @@ from maxmargin.cli.options import (
     Format,
     Header,
     Json,
+    MissingName,
     Na,
     Target,
+    TextName,
     ZeroBased,
     read,
 )
 from maxmargin.cli.output import Output, check_target
-from maxmargin.cli.train import MissingName, TextName
 
 
 def convert(

@@ -65,11 +65,12 @@ def _model(file: Path) -> dict[str, Any]:
     machine, solution, training = model.machine, model.machine.solution_, model.training
     largest = np.argsort(-np.abs(machine.coef_[0]), kind="stable")[:5]
     facts: dict[str, Any] = {
-        "machine": f"{type(machine).__name__}(loss={machine.loss!r}, C={machine.C:g})",
+        "machine": f"{type(machine).__name__}(loss={machine.loss!r}, C={machine.C:g}, {_weights(machine)})",
         "classes": ", ".join(str(c) for c in machine.classes_.tolist()),
+        "label column": training.target or "unnamed",
         "features": model.n_features,
         "largest weights": ", ".join(f"{model.feature_names[j]} {machine.coef_[0, j]:+.3g}" for j in largest),
-        "scaled": "yes" if model.scaling is not None else "no",
+        "prepared": ", ".join(_preparation(model)) or "as they are",
         "trained on": f"{training.n_rows} rows of {training.source or 'arrays'}",
         "fingerprint": training.digest or "none",
         "status": f"{solution.status.name}: {solution.status.sentence}",
@@ -79,6 +80,23 @@ def _model(file: Path) -> dict[str, Any]:
         "dual point": f"{len(machine.support_)} support vectors" if model.has_dual else "not in the file",
     }
     return facts
+
+
+def _preparation(model: Any) -> list[str]:
+    """What happens to rows before the machine sees them."""
+    done = []
+    columns = model.encoding.columns if model.encoding is not None else ()
+    if any(column.levels is not None for column in columns):
+        done.append("text to columns of 0 and 1")
+    if any(column.levels is None and column.fill is not None for column in columns):
+        done.append("gaps to means")
+    if model.scaling is not None:
+        done.append("columns scaled")
+    return done
+
+
+def _weights(machine: Any) -> str:
+    return "classes weigh the same" if machine.class_weight == "balanced" else f"class_weight={machine.class_weight}"
 
 
 def _data(file: Path) -> dict[str, Any]:

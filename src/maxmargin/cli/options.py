@@ -17,6 +17,18 @@ class Format(StrEnum):
     npz = "npz"
 
 
+class MissingName(StrEnum):
+    error = "error"
+    mean = "mean"
+    drop = "drop"
+
+
+class TextName(StrEnum):
+    error = "error"
+    onehot = "onehot"
+    drop = "drop"
+
+
 DATA, MACHINE, OUTPUT = "The data", "The machine", "Output"
 
 DataFile = Annotated[

@@ -22,8 +22,10 @@ from maxmargin.cli.options import (
     FileFormat,
     Header,
     Json,
+    MissingName,
     Na,
     Target,
+    TextName,
     ZeroBased,
     read,
 )
@@ -45,18 +47,6 @@ class ScaleName(StrEnum):
     auto = "auto"
     standard = "standard"
     none = "none"
-
-
-class MissingName(StrEnum):
-    error = "error"
-    mean = "mean"
-    drop = "drop"
-
-
-class TextName(StrEnum):
-    error = "error"
-    onehot = "onehot"
-    drop = "drop"
 
 
 def train(

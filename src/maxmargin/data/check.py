@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.data.arrow import import_arrow
 from maxmargin.data.csv import BadRow, CsvOptions, options_for, parse_csv
-from maxmargin.data.encoding import gaps, is_text, strange_cells
+from maxmargin.data.encoding import gaps, is_text, mostly_numbers, strange_cells
 from maxmargin.data.errors import DataError
 from maxmargin.data.files import open_bytes
 from maxmargin.data.formats import format_of, read_table
@@ -23,6 +23,7 @@ from maxmargin.data.svmlight import feed
 from maxmargin.data.table import Table, Target, shortened
 
 MOST_PROBLEMS = 20
+FEW_COLUMNS = 4
 WIDE_RANGE = 1e4  # between the largest and the smallest column
 
 
@@ -36,11 +37,21 @@ class Problem:
     severity: str = "error"
 
 
+@dataclass(frozen=True)
+class Plan:
+    """What training will do about gaps, text and more than two classes; then they are no errors."""
+
+    missing: str = "error"
+    text: str = "error"
+    positive: str | None = None
+
+
 @dataclass
 class Findings:
     """What was found in a file."""
 
     source: str
+    plan: Plan = Plan()
     facts: list[str] = field(default_factory=list)
     problems: list[Problem] = field(default_factory=list)
     n_more: int = 0
@@ -50,6 +61,16 @@ class Findings:
             self.problems.append(problem)
         else:
             self.n_more += 1
+
+    def add_columns(self, kind: str, problems: list[tuple[str, Problem]]) -> None:
+        """The same problem in several columns: each one by itself, or all at once if there are many."""
+        if len(problems) <= FEW_COLUMNS:
+            for _, problem in problems:
+                self.add(problem)
+            return
+        names, first = [name for name, _ in problems], problems[0][1]
+        what = f"{kind} in {len(names)} columns: {shortened(names)}; in the first, {first.what}"
+        self.add(Problem(first.place, what, first.fix, first.severity))
 
     def as_json(self) -> dict[str, Any]:
         return {
@@ -67,8 +88,9 @@ def check_file(
     drop: Sequence[str] = (),
     format: str | None = None,
     csv: CsvOptions | None = None,
+    plan: Plan | None = None,
 ) -> Findings:
-    """Look through a whole data file.
+    """Look through a whole data file; what ``plan`` takes care of is only mentioned.
 
     Examples
     --------
@@ -80,7 +102,7 @@ def check_file(
     line 2, column 6 | the value of column 3, 'x', is not a finite number; correct it, or leave the column out ...
     line 3, column 7 | column 2 occurs twice in this row; keep one
     """
-    findings = Findings(str(path))
+    findings = Findings(str(path), plan or Plan())
     kind = format or format_of(path, reading=True)
     try:
         if kind == "svmlight":
@@ -152,34 +174,41 @@ def _check_table(table: Table, findings: Findings) -> None:
     if table.is_matrix:
         _check_matrix(table, findings)
         return
-    largest, names = [], []
-    for name in table.names or ():
-        size = _check_column(name, table.columns.column(name), findings)
-        if size is not None:
-            largest.append(size)
-            names.append(name)
-    _check_ranges(np.array(largest), names, findings)
+    raw = {name: table.columns.column(name) for name in table.names or ()}
+    texts = [(name, _text_problem(name, values, findings.plan)) for name, values in raw.items() if is_text(values)]
+    findings.add_columns("text", texts)
+    gappy = [(name, values) for name, values in raw.items() if gaps(values).any()]
+    findings.add_columns("gaps", [(name, _gap_problem(name, values, findings.plan)) for name, values in gappy])
+    sizes = {name: _check_numbers(name, values, findings) for name, values in raw.items() if not is_text(values)}
+    known = {name: size for name, size in sizes.items() if size is not None}
+    _check_ranges(np.array(list(known.values())), list(known), findings)
 
 
-def _check_column(name: str, values: Any, findings: Findings) -> float | None:
+def _text_problem(name: str, values: Any, plan: Plan) -> Problem:
+    row, cell, kinds, share = strange_cells(values)
+    place, leave = f"column {name!r}, row {row}", f"or leave the column out (--drop {name!r})."
+    if mostly_numbers(values):
+        na = f"--na {cell!r} if it means a missing value, " if len(kinds) == 1 else ""
+        what = f"numbers, but for {shortened(sorted(kinds), 4)} in {share:.1%} of the rows"
+        return Problem(place, what, f"Correct it, {na}{leave}", "warning" if plan.text == "drop" else "error")
+    fix = f"--text onehot gives each text a column, --text drop leaves text out, {leave}"
+    return Problem(place, f"text such as {cell!r}", fix, "error" if plan.text == "error" else "warning")
+
+
+def _gap_problem(name: str, values: Any, plan: Plan) -> Problem:
+    where = gaps(values)
+    what = f"{int(where.sum())} of {len(where)} values are missing"
+    fix = f"--missing mean, --missing drop, or leave the column out (--drop {name!r})."
+    severity = "error" if plan.missing == "error" else "warning"
+    return Problem(f"column {name!r}, row {int(np.argmax(where))}", what, fix, severity)
+
+
+def _check_numbers(name: str, values: Any, findings: Findings) -> float | None:
     """The largest absolute value of a column of numbers; None for others."""
     pa = import_arrow("reading columns")
     place = f"column {name!r}"
     leave = f"or leave the column out (--drop {name!r})."
-    if is_text(values):
-        row, cell, kinds, share = strange_cells(values)
-        if share < 0.5:
-            na = f"--na {cell!r} if it means a missing value, " if len(kinds) == 1 else ""
-            what = f"numbers, but for {shortened(sorted(kinds), 4)} in {share:.1%} of the rows"
-            findings.add(Problem(f"{place}, row {row}", what, f"Correct it, {na}{leave}"))
-        else:
-            findings.add(Problem(place, f"text such as {cell!r}", f"--text onehot gives each text a column, {leave}"))
-        return None
     where = gaps(values)
-    if where.any():
-        what = f"{int(where.sum())} of {len(where)} values are missing"
-        fix = f"--missing mean, --missing drop, {leave}"
-        findings.add(Problem(f"{place}, row {int(np.argmax(where))}", what, fix))
     numeric = pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type)
     if not (numeric or pa.types.is_boolean(values.type)):
         if not pa.types.is_null(values.type):
@@ -226,7 +255,8 @@ def _check_labels(y: NDArray[Any], findings: Findings) -> None:
         findings.add(Problem("labels", f"every row has the label {labels[0]!s}", "Two classes are needed."))
     elif len(labels) > 2:
         fix = f"Set one against all others with --positive {str(labels[0])!r}."
-        findings.add(Problem("labels", f"there are {len(labels)} classes, and two can be told apart", fix, "warning"))
+        severity = "error" if findings.plan.positive is None else "warning"
+        findings.add(Problem("labels", f"there are {len(labels)} classes, and two can be told apart", fix, severity))
     elif counts.min() < 0.01 * counts.sum():
         what = f"only {counts.min()} of {counts.sum()} rows are {labels[np.argmin(counts)]!s}"
         findings.add(Problem("labels", what, "Consider --balanced.", "warning"))
