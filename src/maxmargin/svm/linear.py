@@ -58,8 +58,8 @@ class LinearSVC(VersionedState, CallbackSupportMixin, LinearClassifierMixin, Spa
     dual : "auto" or bool, default="auto"
         For compatibility; every solver here is primal and dual. Any other value warns.
     tol : float, default=1e-6
-        Relative duality gap at which the fit counts as converged. Usually far exceeded: the last step
-        solves the optimality conditions to rounding level.
+        Relative duality gap at which the fit counts as converged. Usually far exceeded: where it is cheap, the last
+        step solves the optimality conditions to rounding level.
     C : float, default=1.0
         Price of slack.
     multi_class : {"ovr"}, default="ovr"
