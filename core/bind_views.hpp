@@ -3,6 +3,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <optional>
@@ -40,9 +41,17 @@ struct Rows {
     nb::object owner;  // keeps the arrays alive
 };
 
+// Vector loads and references need aligned numbers; a view into bytes may start anywhere.
+template <class T>
+void expect_aligned(const T* data, const char* name) {
+    expect(reinterpret_cast<std::uintptr_t>(data) % alignof(T) == 0,
+           std::string(name) + " is not aligned in memory");
+}
+
 template <class T>
 Rows dense_rows(Array<const T, 2> X) {
     Rows rows;
+    expect_aligned(X.data(), "X");
     rows.view.single = sizeof(T) == 4;
     rows.view.values = X.data();
     rows.view.n_rows = static_cast<index_t>(X.shape(0));
@@ -77,6 +86,9 @@ template <class T, class I>
 Rows csr_rows(Array<const T, 1> data, Array<const I, 1> indices, Array<const I, 1> indptr, index_t n_cols) {
     expect(indptr.size() >= 1 && data.size() == indices.size() && n_cols >= 0,
            "sparse X: data and indices must have the same length and indptr at least one entry");
+    expect_aligned(data.data(), "sparse X: data");
+    expect_aligned(indices.data(), "sparse X: indices");
+    expect_aligned(indptr.data(), "sparse X: indptr");
     Rows rows;
     rows.view = {RowsView::Layout::csr,
                  sizeof(T) == 4,

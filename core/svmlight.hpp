@@ -92,7 +92,8 @@ class SvmlightParser {
 
     // Parses the whole lines in `text` (also a last one without line end if `last`) and returns the bytes
     // used. After an error, which `found().error` shows, everything before its line is kept, and the bytes
-    // used end with its line: a caller that wants to see more errors calls `forgive` and goes on.
+    // used end with its line: a caller that wants to see more errors calls `forgive` and goes on, with one
+    // thread: others parse on.
     std::size_t feed(std::string_view text, bool last, const Execution& how);
     void forgive() { found_.error = {}; }
     SparseText& found() { return found_; }

@@ -235,3 +235,13 @@ def test_descent_refuses_rows_that_do_not_fit_its_hyperplane():
 def test_barrier_coefficient_refuses_to_convert_its_output(out):
     with pytest.raises(TypeError):
         state("barrier").coefficient(out, 1)
+
+
+def test_unaligned_numbers_are_refused():
+    """A view into bytes may start anywhere; vector loads may not."""
+    odd = np.frombuffer(b"\0" + np.ones(4).tobytes(), "u1")[1:].view("f8")
+    with pytest.raises(ValueError, match="X is not aligned"):
+        _core.Rows.dense(odd.reshape(2, 2))
+    indices, indptr = np.array([0, 1, 0, 1], np.int32), np.array([0, 2, 4], np.int32)
+    with pytest.raises(ValueError, match="data is not aligned"):
+        _core.Rows.csr(odd, indices, indptr, 2)
