@@ -128,10 +128,9 @@ class Encoding:
         single = all(column.type == "float" for column in wanted.columns)
         X = np.empty((wanted.num_rows, width), dtype=np.float32 if single else np.float64)
         begin = 0
-        for part in self._blocks(wanted):
-            X[begin : begin + len(part)] = part
+        for part in self._blocks(wanted, X):
+            _check_finite(part, table.source, self.feature_names, begin)
             begin += len(part)
-        _check_finite(X, table.source, self.feature_names)
         return X
 
     def relearned(self, table: Table) -> Encoding:
@@ -152,11 +151,18 @@ class Encoding:
                     found[column.name] = (len(missed), str(values[int(missed[0])].as_py()))
         return found
 
-    def _blocks(self, wanted: Any) -> Any:
+    def _blocks(self, wanted: Any, into: NDArray[Any] | None = None) -> Any:
+        """The encoded rows, some at a time; written into a matrix if there is one."""
         width = sum(column.width for column in self.columns)
+        begin = 0
         for batch in wanted.to_batches(max_chunksize=max(64, min(8192, 8_000_000 // width))):
             parts = [_encode(column, batch.column(j)) for j, column in enumerate(self.columns)]
-            yield np.stack(parts, axis=1) if all(p.ndim == 1 for p in parts) else np.column_stack(parts)
+            out = None if into is None else into[begin : begin + batch.num_rows]
+            begin += batch.num_rows
+            if all(part.ndim == 1 for part in parts):
+                yield np.stack(parts, axis=1, out=out)
+            else:
+                yield np.concatenate([part.reshape(batch.num_rows, -1) for part in parts], axis=1, out=out)
 
     def _check(self, wanted: Any, source: str) -> None:
         for column in self.columns:
@@ -193,7 +199,10 @@ def complete_rows(table: Table, *, text: str = "error") -> NDArray[np.int64]:
 def gaps(values: Any) -> NDArray[np.bool_]:
     """Where a column has no value; NaN counts as none."""
     pa = import_arrow("reading columns")
-    if not values.null_count and not pa.types.is_floating(values.type):
+    from pyarrow import compute
+
+    whole = not pa.types.is_floating(values.type) or not compute.any(compute.is_nan(values)).as_py()
+    if not values.null_count and whole:
         return np.zeros(len(values), dtype=bool)
     return np.asarray(values.is_null(nan_is_null=pa.types.is_floating(values.type)).to_numpy())
 
@@ -379,12 +388,9 @@ def strange_cells(values: Any) -> tuple[int, str, set[str], float]:
 
 
 def _check_finite(X: NDArray[Any], source: str, names: tuple[str, ...], first_row: int = 0) -> None:
-    for begin in range(0, len(X), 65536):
-        bad = np.argwhere(~np.isfinite(X[begin : begin + 65536]))
-        if len(bad):
-            i, j = int(bad[0][0]), int(bad[0][1])
-            raise DataError(
-                source,
-                f"column {names[j]!r}, row {first_row + begin + i}",
-                f"the value is {X[begin + i, j]}; expected a finite number",
-            )
+    finite = np.isfinite(X)
+    if not finite.all():
+        i, j = (int(k) for k in np.argwhere(~finite)[0])
+        raise DataError(
+            source, f"column {names[j]!r}, row {first_row + i}", f"the value is {X[i, j]}; expected a finite number"
+        )
