@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 import typer
 
 from maxmargin.cli.exit_codes import ExitCode
 from maxmargin.cli.options import (
-    DATA,
     DataFile,
     Decimal,
     Delimiter,
@@ -17,9 +14,12 @@ from maxmargin.cli.options import (
     Format,
     Header,
     Json,
+    Missing,
     MissingName,
     Na,
+    Positive,
     Target,
+    Text,
     TextName,
     csv_options,
 )
@@ -30,21 +30,9 @@ def check(
     data: DataFile,
     target: Target = None,
     drop: Drop = None,
-    missing: Annotated[
-        MissingName, typer.Option(help="What train will do about missing values.", rich_help_panel=DATA)
-    ] = MissingName.error,
-    text: Annotated[
-        TextName, typer.Option(help="What train will do about text columns.", rich_help_panel=DATA)
-    ] = TextName.error,
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="The label train will set against all others.",
-            rich_help_panel=DATA,
-            show_default=False,
-        ),
-    ] = None,
+    missing: Missing = MissingName.error,
+    text: Text = TextName.error,
+    positive: Positive = None,
     na: Na = None,
     header: Header = None,
     delimiter: Delimiter = None,
@@ -57,6 +45,9 @@ def check(
     [bold]Examples[/bold]
       maxmargin check a9a.svm
       maxmargin check spam.csv --target is_spam
+      maxmargin check adult.csv --text onehot --missing mean
+
+    Name the options that train will get: what they take care of is a warning here, not an error.
     """
     from maxmargin.data.check import Plan, check_file
 

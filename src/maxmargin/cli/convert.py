@@ -8,7 +8,6 @@ from typing import Annotated, Any
 import typer
 
 from maxmargin.cli.options import (
-    DATA,
     OUTPUT,
     DataFile,
     Decimal,
@@ -18,9 +17,11 @@ from maxmargin.cli.options import (
     Format,
     Header,
     Json,
+    Missing,
     MissingName,
     Na,
     Target,
+    Text,
     TextName,
     ZeroBased,
     read,
@@ -33,12 +34,8 @@ def convert(
     to: Annotated[Path, typer.Argument(help="File to write; its ending names the format.", show_default=False)],
     target: Target = None,
     drop: Drop = None,
-    missing: Annotated[
-        MissingName, typer.Option(help="Missing values: refuse, fill in the mean, drop rows.", rich_help_panel=DATA)
-    ] = MissingName.error,
-    text: Annotated[
-        TextName, typer.Option(help="Text columns: refuse, columns of 0 and 1, drop.", rich_help_panel=DATA)
-    ] = TextName.error,
+    missing: Missing = MissingName.error,
+    text: Text = TextName.error,
     na: Na = None,
     header: Header = None,
     delimiter: Delimiter = None,

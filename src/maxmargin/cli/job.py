@@ -256,9 +256,8 @@ def _model(job: Job, prepared: Prepared, machine: LinearSVC, scaling: Scaling | 
 def _test(model: Model, table: Table, learned: NDArray[Any]) -> TestPart:
     labels, counts = np.unique(learned, return_counts=True)
     scores = model.decision_function(table)
-    classes = model.machine.classes_
-    predicted = classes[(scores > 0.0).astype(np.intp)]
-    return TestPart(table.labels(), predicted, scores, classes, labels[np.argmax(counts)])
+    majority = labels[np.argmax(counts)]
+    return TestPart(table.labels(), model.answers(scores), scores, model.machine.classes_, majority)
 
 
 def _summary(job: Job, prepared: Prepared, scaling: Scaling | None, test: TestPart | None) -> DataSummary:

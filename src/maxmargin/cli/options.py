@@ -54,6 +54,27 @@ Drop = Annotated[
         metavar="COLUMN", help="Column to leave out; repeat for more.", rich_help_panel=DATA, show_default=False
     ),
 ]
+Missing = Annotated[
+    MissingName,
+    typer.Option(
+        help="Missing values: refuse them, fill in the column's mean, or drop such rows.", rich_help_panel=DATA
+    ),
+]
+Text = Annotated[
+    TextName,
+    typer.Option(
+        help="Text columns: refuse them, give each text a column of 0 and 1, or drop them.", rich_help_panel=DATA
+    ),
+]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LABEL",
+        help="Set this label against all others, if there are more than two.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
 Na = Annotated[
     list[str] | None,
     typer.Option(

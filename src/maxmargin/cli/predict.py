@@ -42,7 +42,6 @@ def predict(
 
     Columns are found by name, in any order; columns the model does not know are left out.
     """
-    import numpy as np
 
     from maxmargin.data import DataError
     from maxmargin.data.files import atomic_write
@@ -55,7 +54,7 @@ def predict(
     loaded = load(model)
     table = read_for(loaded, data, na=na, header=header, delimiter=delimiter, decimal=decimal, format=format)
     values = loaded.decision_function(table)
-    answers = loaded.machine.classes_[(values > 0.0).astype(np.intp)]
+    answers = loaded.answers(values)
     _warn_of_unseen_texts(loaded, table, output)
     text = _as_csv(answers, values if scores else None)
     part = None

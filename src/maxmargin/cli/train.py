@@ -22,9 +22,12 @@ from maxmargin.cli.options import (
     FileFormat,
     Header,
     Json,
+    Missing,
     MissingName,
     Na,
+    Positive,
     Target,
+    Text,
     TextName,
     ZeroBased,
     read,
@@ -66,28 +69,10 @@ def train(
         typer.Option("--report", "-r", help="Write a page to look at.", rich_help_panel=OUTPUT, show_default=False),
     ] = None,
     target: Target = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LABEL",
-            help="Set this label against all others, if there are more than two.",
-            rich_help_panel=DATA,
-            show_default=False,
-        ),
-    ] = None,
+    positive: Positive = None,
     drop: Drop = None,
-    missing: Annotated[
-        MissingName,
-        typer.Option(
-            help="Missing values: refuse them, fill in the column's mean, or drop such rows.", rich_help_panel=DATA
-        ),
-    ] = MissingName.error,
-    text: Annotated[
-        TextName,
-        typer.Option(
-            help="Text columns: refuse them, give each text a column of 0 and 1, or drop them.", rich_help_panel=DATA
-        ),
-    ] = TextName.error,
+    missing: Missing = MissingName.error,
+    text: Text = TextName.error,
     na: Na = None,
     header: Header = None,
     delimiter: Delimiter = None,

@@ -161,7 +161,11 @@ class Model:
 
     def predict(self, data: Any) -> NDArray[Any]:
         """The class of each row of a table or a matrix."""
-        return np.asarray(self.machine.classes_[(self.decision_function(data) > 0.0).astype(np.intp)])
+        return self.answers(self.decision_function(data))
+
+    def answers(self, scores: NDArray[np.float64]) -> NDArray[Any]:
+        """The classes that scores stand for; exactly 0 goes to the first."""
+        return np.asarray(self.machine.classes_[(scores > 0.0).astype(np.intp)])
 
     def labels(self, table: Table) -> NDArray[Any]:
         """The table's labels as the model's classes; unknown labels are an error."""
