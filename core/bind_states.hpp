@@ -34,7 +34,7 @@ struct Descent {
     DescentState state;
     index_t n_weights = 0;
     nb::object owner;
-    Descent(In y, In upper, In diagonal, In target, In sq_norm, Out alpha, Out w,
+    Descent(In y, In lower, In upper, In diagonal, double kink, In target, In sq_norm, Out alpha, Out w,
             Array<std::int32_t, 1> order, double bias_center, double bias_gain, double signed_sum,
             std::uint64_t seed) {
         const auto n = static_cast<index_t>(y.size());
@@ -43,7 +43,9 @@ struct Descent {
             expect(order.data()[i] >= 0 && order.data()[i] < n, "order leaves the rows");
         state.n = state.n_active = n;
         state.y = y.data();
+        state.lower = at(lower, n, "lower");
         state.upper = at(upper, n, "upper");
+        state.kink = kink;
         state.diagonal = at(diagonal, n, "diagonal");
         state.target = at(target, n, "target");
         state.sq_norm = at(sq_norm, n, "sq_norm");
@@ -56,7 +58,7 @@ struct Descent {
         state.signed_sum = signed_sum;
         state.random = seed;
         unshrink();
-        owner = nb::make_tuple(y, upper, diagonal, target, sq_norm, alpha, w, order);
+        owner = nb::make_tuple(y, lower, upper, diagonal, target, sq_norm, alpha, w, order);
     }
     void unshrink() {
         state.n_active = state.n;
@@ -79,6 +81,81 @@ struct Descent {
         return high >= low ? high - low : 0.0;
     }
 };
+
+// Keeps every entry of a position list inside its range.
+void expect_positions(const std::int32_t* p, index_t n, index_t end, const char* what) {
+    for (index_t i = 0; i < n; ++i) expect(p[i] >= 0 && p[i] < end, what);
+}
+
+struct Joint {
+    JointState state;
+    nb::object owner;
+    Joint(Array<const std::int32_t, 1> label, In cost, In sq_norm, Array<double, 2> alpha, Array<double, 2> W,
+          Out class_sum, In bias_center, double bias_gain, Out scratch, Array<std::int32_t, 1> order,
+          std::uint64_t seed) {
+        const auto n = static_cast<index_t>(label.size()), k = static_cast<index_t>(alpha.shape(1));
+        expect(static_cast<index_t>(alpha.shape(0)) == n && static_cast<index_t>(W.shape(1)) == k &&
+                   static_cast<index_t>(order.size()) == n && k >= 2,
+               "alpha, W or order has a wrong shape");
+        expect_positions(label.data(), n, k, "a label leaves the classes");
+        expect_positions(order.data(), n, n, "order leaves the rows");
+        state.n = state.n_active = n;
+        state.n_classes = k;
+        state.label = label.data();
+        state.cost = at(cost, n, "cost");
+        state.sq_norm = at(sq_norm, n, "sq_norm");
+        state.alpha = alpha.data();
+        state.W = W.data();
+        state.class_sum = at(class_sum, k, "class_sum");
+        state.bias_center = at(bias_center, k, "bias_center");
+        state.bias_gain = bias_gain;
+        state.scratch = at(scratch, 3 * k, "scratch");
+        state.order = order.data();
+        state.random = seed;
+        n_cols = static_cast<index_t>(W.shape(0));
+        owner = nb::make_tuple(label, cost, sq_norm, alpha, W, class_sum, bias_center, scratch, order);
+    }
+    index_t n_cols = 0;
+    // The largest violation of the optimality conditions met in the epoch.
+    double epoch(const Rows& rows, PyWatch* watch) {
+        expect(rows.view.n_rows == state.n && rows.view.n_cols == n_cols, "rows and state differ in shape");
+        JointReport report;
+        {
+            nb::gil_scoped_release nogil;
+            report = core().joint_epoch(rows.view, state, watch != nullptr ? &watch->watch : nullptr);
+        }
+        if (report.stopped) raise_stop(*watch);
+        return report.violation;
+    }
+};
+
+void bind_joint(nb::module_& m) {
+    nb::class_<Joint>(m, "Joint")
+        .def(nb::init<Array<const std::int32_t, 1>, In, In, Array<double, 2>, Array<double, 2>, Out, In, double,
+                      Out, Array<std::int32_t, 1>, std::uint64_t>(),
+             "label"_a.noconvert(), "cost"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(),
+             "W"_a.noconvert(), "class_sum"_a.noconvert(), "bias_center"_a.noconvert(), "bias_gain"_a,
+             "scratch"_a.noconvert(), "order"_a.noconvert(), "seed"_a)
+        .def("epoch", &Joint::epoch, "rows"_a, "watch"_a.none() = nb::none())
+        .def("leave_out", [](Joint& q, double below) { q.state.shrink_below = below; })
+        .def("unshrink", [](Joint& q) { q.state.n_active = q.state.n; })
+        .def_prop_ro("n_active", [](const Joint& q) { return q.state.n_active; });
+    m.def(
+        "lasso_sweeps",
+        [](Array<const double, 2> H, In g, In price, In w, Out d, Out Hd, index_t max_sweeps, double tol,
+           PyWatch* watch) {
+            const auto n = static_cast<index_t>(g.size());
+            expect(static_cast<index_t>(H.shape(0)) == n && static_cast<index_t>(H.shape(1)) == n,
+                   "H has a wrong shape");
+            LassoState q{n, H.data(), g.data(), at(price, n, "price"), at(w, n, "w"), at(d, n, "d"),
+                         at(Hd, n, "Hd")};
+            return run(1, watch, [&](const Execution& how) {
+                return core().lasso_sweeps(q, max_sweeps, tol, how.watch);
+            });
+        },
+        "H"_a.noconvert(), "g"_a.noconvert(), "price"_a.noconvert(), "w"_a.noconvert(), "d"_a.noconvert(),
+        "Hd"_a.noconvert(), "max_sweeps"_a, "tol"_a, "watch"_a.none() = nb::none());
+}
 
 void bind_states(nb::module_& m) {
     nb::class_<Barrier>(m, "Barrier")
@@ -128,11 +205,12 @@ void bind_states(nb::module_& m) {
         .def("move", [](const Barrier& b, double step, int n_threads) {
             run(n_threads, nullptr, [&](const Execution& how) { core().barrier_move(b.state, step, how); });
         });
+    bind_joint(m);
     nb::class_<Descent>(m, "Descent")
-        .def(nb::init<In, In, In, In, In, Out, Out, Array<std::int32_t, 1>, double, double, double,
-                      std::uint64_t>(),
-             "y"_a.noconvert(), "upper"_a.noconvert(), "diagonal"_a.noconvert(), "target"_a.noconvert(),
-             "sq_norm"_a.noconvert(), "alpha"_a.noconvert(), "w"_a.noconvert(), "order"_a.noconvert(),
+        .def(nb::init<In, In, In, In, double, In, In, Out, Out, Array<std::int32_t, 1>, double, double,
+                      double, std::uint64_t>(),
+             "y"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "diagonal"_a.noconvert(),
+             "kink"_a, "target"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(), "w"_a.noconvert(), "order"_a.noconvert(),
              "bias_center"_a, "bias_gain"_a, "signed_sum"_a, "seed"_a)
         .def("epoch", &Descent::epoch, "rows"_a, "watch"_a.none() = nb::none())
         .def("unshrink", &Descent::unshrink)

@@ -97,13 +97,31 @@ void bind_products(nb::module_& m) {
         },
         "rows"_a, "chosen"_a.noconvert(), "G"_a.noconvert(), "n_threads"_a, "watch"_a.none() = nb::none());
     m.def(
-        "clipped_slope",
-        [](In z, In dm, In C, In sigma, double t) {
-            const auto n = static_cast<index_t>(z.size());
-            return core().clipped_slope(z.data(), at(dm, n, "dm"), at(C, n, "C"), at(sigma, n, "sigma"), t,
-                                        n);
+        "gram_block",
+        [](const Rows& rows, Array<const std::int64_t, 1> lines, Array<const std::int64_t, 1> columns,
+           Array<double, 2> G, int n_threads, PyWatch* watch) {
+            expect(G.shape(0) == lines.size() && G.shape(1) == columns.size(), "G has a wrong shape");
+            for (const auto& list : {lines, columns})
+                for (std::size_t k = 0; k < list.size(); ++k)
+                    expect(list.data()[k] >= 0 && list.data()[k] < rows.view.n_rows,
+                           "a chosen row does not exist");
+            run(n_threads, watch, [&](const Execution& how) {
+                core().gram_block(rows.view, lines.data(), static_cast<index_t>(lines.size()), columns.data(),
+                                  static_cast<index_t>(columns.size()), G.data(), how);
+            });
         },
-        "z"_a.noconvert(), "dm"_a.noconvert(), "C"_a.noconvert(), "sigma"_a.noconvert(), "t"_a);
+        "rows"_a, "lines"_a.noconvert(), "columns"_a.noconvert(), "G"_a.noconvert(), "n_threads"_a,
+        "watch"_a.none() = nb::none());
+    m.def(
+        "clipped_slope",
+        [](In z, In dm, In lower, In upper, In sigma, double kink, double t) {
+            const auto n = static_cast<index_t>(z.size());
+            const ClippedLine line{n, z.data(), at(dm, n, "dm"), at(lower, n, "lower"), at(upper, n, "upper"),
+                                   at(sigma, n, "sigma"), kink};
+            return core().clipped_slope(line, t);
+        },
+        "z"_a.noconvert(), "dm"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(),
+        "sigma"_a.noconvert(), "kink"_a, "t"_a);
 }
 
 }  // namespace
@@ -115,6 +133,13 @@ NB_MODULE(_core, m) {
     nb::set_leak_warnings(false);  // the borrowed BLAS lives as long as the process
     nb::class_<Rows>(m, "Rows")
         .def_prop_ro("shape", [](const Rows& r) { return nb::make_tuple(r.view.n_rows, r.view.n_cols); })
+        .def_prop_ro("nnz",
+                     [](const Rows& r) {
+                         const RowsView& v = r.view;
+                         if (v.layout == RowsView::Layout::dense) return v.n_rows * v.n_cols;
+                         return v.wide_indices ? static_cast<const std::int64_t*>(v.indptr)[v.n_rows]
+                                               : index_t{static_cast<const std::int32_t*>(v.indptr)[v.n_rows]};
+                     })
         .def_prop_ro("is_sparse", [](const Rows& r) { return r.view.layout == RowsView::Layout::csr; })
         .def_static("dense", &dense_rows<float>, "X"_a.noconvert())
         .def_static("dense", &dense_rows<double>, "X"_a.noconvert())

@@ -1,6 +1,6 @@
 // One epoch of dual coordinate descent with shrinking for
 //     minimise over alpha  ½‖Σ alpha_i y_i x_i‖² + ½ Σ diagonal_i alpha_i² − Σ target_i alpha_i
-//              + bias_center Σ alpha y + ½ bias_gain (Σ alpha y)²,   0 <= alpha <= upper.
+//              + kink Σ |alpha_i| + bias_center Σ alpha y + ½ bias_gain (Σ alpha y)²,   lower <= alpha <= upper.
 // The last two terms are the augmented Lagrangian of Σ alpha y = 0: a proximal step on the bias.
 // Invariants after every step: w = Σ alpha_i y_i x_i, signed_sum = Σ alpha_i y_i.
 // Hsieh, Chang, Lin, Keerthi, Sundararajan: A dual coordinate descent method for large-scale linear SVM,
@@ -27,6 +27,18 @@ inline void shuffle_active(DescentState& q) {
     }
 }
 
+// The minimiser of ½(x − wanted)² + threshold |x| between two bounds.
+inline double best_multiplier(double wanted, double threshold, double lower, double upper) {
+    const double shrunk = wanted - smaller(larger(wanted, -threshold), threshold);
+    return smaller(larger(shrunk, lower), upper);
+}
+
+// The minimiser of slope x + kink |x| between two bounds: an empty row.
+inline double without_curvature(double slope, double kink, double lower, double upper) {
+    if (slope < -kink) return upper;
+    return slope > kink ? lower : smaller(larger(0.0, lower), upper);
+}
+
 template <class Rows>
 EpochReport descent_rows(const Rows& rows, DescentState& q, Watch* watch) {
     const double inf = __builtin_inf();
@@ -44,7 +56,21 @@ EpochReport descent_rows(const Rows& rows, DescentState& q, Watch* watch) {
         const double slope = q.y[i] * (rows.dot(i, q.w) + bias) - q.target[i] + q.diagonal[i] * a;
         double projected = slope;
         bool shrink = false;
-        if (a == 0.0) {
+        if (q.kink > 0.0) {  // |alpha| has two slopes at 0 and one elsewhere
+            if (a == 0.0) {
+                shrink = slope - q.kink < q.shrink_low && slope + q.kink > q.shrink_high;
+                projected = slope > q.kink ? slope - q.kink : smaller(slope + q.kink, 0.0);
+            } else {
+                projected = slope + (a > 0.0 ? q.kink : -q.kink);
+                if (a == upper) {
+                    shrink = projected < q.shrink_low;
+                    projected = larger(projected, 0.0);
+                } else if (a == q.lower[i]) {
+                    shrink = projected > q.shrink_high;
+                    projected = smaller(projected, 0.0);
+                }
+            }
+        } else if (a == q.lower[i]) {
             shrink = slope > q.shrink_high;
             projected = smaller(slope, 0.0);
         } else if (a == upper) {
@@ -62,8 +88,8 @@ EpochReport descent_rows(const Rows& rows, DescentState& q, Watch* watch) {
         report.violation_low = smaller(report.violation_low, projected);
         if (projected == 0.0) continue;
         const double curvature = q.sq_norm[i] + q.bias_gain + q.diagonal[i];
-        const double wanted = curvature > 0.0 ? a - slope / curvature : (slope < 0.0 ? upper : 0.0);
-        const double now = smaller(larger(wanted, 0.0), upper);
+        const double now = curvature > 0.0 ? best_multiplier(a - slope / curvature, q.kink / curvature, q.lower[i], upper)
+                                           : without_curvature(slope, q.kink, q.lower[i], upper);
         const double change = (now - a) * q.y[i];
         q.alpha[i] = now;
         q.signed_sum += change;

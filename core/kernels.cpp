@@ -3,6 +3,8 @@
 
 #include "dual_cd.hpp"
 #include "interior_point.hpp"
+#include "joint_cd.hpp"
+#include "lasso_cd.hpp"
 #include "products.hpp"
 
 #define MAXMARGIN_TEXT2(x) #x
@@ -10,18 +12,17 @@
 
 namespace maxmargin::MAXMARGIN_ISA {
 
-inline double clipped_slope(const double* z, const double* dm, const double* C, const double* sigma, double t,
-                            index_t n) {
+inline double clipped_slope(const ClippedLine& q, double t) {
     double sum[lanes] = {};
+    const auto term = [&q, t](index_t i) {
+        const double moved = q.z[i] - t * q.sigma[i] * q.dm[i], width = q.kink * q.sigma[i];
+        const double shrunk = moved - smaller(larger(moved, -width), width);
+        return smaller(larger(shrunk, q.lower[i]), q.upper[i]) * q.dm[i];
+    };
     index_t i = 0;
-    for (; i + lanes <= n; i += lanes)
-        for (int k = 0; k < lanes; ++k) {
-            const double moved = z[i + k] - t * sigma[i + k] * dm[i + k];
-            const double low = moved > 0.0 ? moved : 0.0;
-            sum[k] += (low < C[i + k] ? low : C[i + k]) * dm[i + k];
-        }
-    for (int k = 0; i < n; ++i, ++k)
-        sum[k] += smaller(larger(z[i] - t * sigma[i] * dm[i], 0.0), C[i]) * dm[i];
+    for (; i + lanes <= q.n; i += lanes)
+        for (int k = 0; k < lanes; ++k) sum[k] += term(i + k);
+    for (int k = 0; i < q.n; ++i, ++k) sum[k] += term(i);
     return fold(sum);
 }
 
@@ -32,6 +33,7 @@ const Kernels& kernels() {
                                    squared_norms,
                                    normal_matrix,
                                    gram,
+                                   gram_block,
                                    barrier_scale,
                                    barrier_coefficient,
                                    barrier_direction,
@@ -40,7 +42,9 @@ const Kernels& kernels() {
                                    barrier_recentre,
                                    barrier_move,
                                    descent_epoch,
-                                   clipped_slope};
+                                   clipped_slope,
+                                   joint_epoch,
+                                   lasso_sweeps};
     return table;
 }
 

@@ -32,8 +32,10 @@ struct BarrierState {
 struct DescentState {
     index_t n = 0;
     const double* y = nullptr;
-    const double* upper = nullptr;     // box of alpha; infinity for the squared hinge
-    const double* diagonal = nullptr;  // added to the Hessian's diagonal: 1/(2C) for the squared hinge
+    const double* lower = nullptr;     // box of alpha: 0 in a classifier, −upper in a regression
+    const double* upper = nullptr;     // infinity for squared slack
+    const double* diagonal = nullptr;  // added to the Hessian's diagonal: 1/(2C) for squared slack
+    double kink = 0.0;                 // price of |alpha|: the tube's half-width in a regression
     const double* target = nullptr;
     const double* sq_norm = nullptr;
     double* alpha = nullptr;
@@ -52,6 +54,51 @@ struct EpochReport {
     bool stopped = false;
 };
 
+// The multipliers along a line, for the exact line search.
+struct ClippedLine {
+    index_t n = 0;
+    const double* z = nullptr;
+    const double* dm = nullptr;
+    const double* lower = nullptr;
+    const double* upper = nullptr;
+    const double* sigma = nullptr;
+    double kink = 0.0;
+};
+
+// One epoch of the joint multi-class machine; alpha has n_classes entries per row, W one per column and class.
+struct JointState {
+    index_t n = 0, n_classes = 0;
+    const std::int32_t* label = nullptr;
+    const double* cost = nullptr;
+    const double* sq_norm = nullptr;
+    double* alpha = nullptr;
+    double* W = nullptr;
+    double* class_sum = nullptr;          // Σ_i alpha_im
+    const double* bias_center = nullptr;  // b_m = bias_center_m + bias_gain class_sum_m
+    double bias_gain = 0.0;
+    double* scratch = nullptr;  // 3 n_classes
+    std::int32_t* order = nullptr;
+    index_t n_active = 0;
+    double shrink_below = 0.0;  // rows whose violation stays below this are left out
+    std::uint64_t random = 0;
+};
+
+struct JointReport {
+    double violation = 0.0;
+    bool stopped = false;
+};
+
+// minimise over d  g·d + ½ dᵀHd + Σ price_j |w_j + d_j|; Hd is kept up to date.
+struct LassoState {
+    index_t n = 0;
+    const double* H = nullptr;  // full symmetric, row-major
+    const double* g = nullptr;
+    const double* price = nullptr;
+    const double* w = nullptr;
+    double* d = nullptr;
+    double* Hd = nullptr;
+};
+
 struct Kernels {
     const char* name;
     // out_i = <x_i, w> + bias
@@ -64,6 +111,9 @@ struct Kernels {
                           const Execution&);
     // G_jk = <x_rows[j], x_rows[k]>, row-major upper triangle
     void (*gram)(const RowsView&, const std::int64_t* rows, index_t n, double* G, const Execution&);
+    // G_jk = <x_lines[j], x_columns[k]>, row-major
+    void (*gram_block)(const RowsView&, const std::int64_t* lines, index_t n_lines,
+                       const std::int64_t* columns, index_t n_columns, double* G, const Execution&);
     void (*barrier_scale)(const BarrierState&, const Execution&);
     void (*barrier_coefficient)(const BarrierState&, double* out, const Execution&);
     // fills d_margin and d_alpha; the longest step in [0, 2] that keeps alpha, t, s and xi non-negative
@@ -75,9 +125,11 @@ struct Kernels {
     void (*barrier_recentre)(const BarrierState&, double step, double mu, const Execution&);
     void (*barrier_move)(const BarrierState&, double step, const Execution&);
     EpochReport (*descent_epoch)(const RowsView&, DescentState&, Watch*);
-    // Σ clip(z_i − t sigma_i dm_i, 0, C_i) dm_i
-    double (*clipped_slope)(const double* z, const double* dm, const double* C, const double* sigma, double t,
-                            index_t n);
+    // Σ clip(shrunk(z_i − t sigma_i dm_i), lower_i, upper_i) dm_i, where shrunk() moves by kink sigma_i to 0
+    double (*clipped_slope)(const ClippedLine&, double t);
+    JointReport (*joint_epoch)(const RowsView&, JointState&, Watch*);
+    // Sweeps over the coordinates of a quadratic with an l1 penalty; how many were needed
+    index_t (*lasso_sweeps)(LassoState&, index_t max_sweeps, double tol, Watch*);
 };
 
 namespace baseline {

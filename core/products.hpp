@@ -176,6 +176,22 @@ void gram_line(const CsrRows<T, I>& rows, const std::int64_t* chosen, index_t j,
     for (I k = rows.indptr[i]; k < rows.indptr[i + 1]; ++k) scratch[rows.indices[k]] = 0.0;
 }
 
+inline void gram_block(const RowsView& view, const std::int64_t* lines, index_t n_lines,
+                       const std::int64_t* columns, index_t n_columns, double* G, const Execution& how) {
+    visit(view, [&](auto rows) {
+        const index_t n_tasks = smaller(n_lines, index_t{16});
+        Buffer scratch(n_tasks * rows.n_cols);
+        for_tasks(n_tasks, worth(how, n_lines * n_columns * (rows.cost() + 1)), [&](index_t p) {
+            double* line = scratch + p * rows.n_cols;
+            for (index_t j = p; j < n_lines; j += n_tasks) {
+                rows.axpy(lines[j], 1.0, line);
+                for (index_t k = 0; k < n_columns; ++k) G[j * n_columns + k] = rows.dot(columns[k], line);
+                rows.clear(lines[j], line);
+            }
+        });
+    });
+}
+
 inline void gram(const RowsView& view, const std::int64_t* chosen, index_t n, double* G,
                  const Execution& how) {
     visit(view, [&](auto rows) {

@@ -13,6 +13,9 @@ struct DenseRows {
     index_t cost() const { return n_cols; }
     double dot(index_t i, const double* w) const { return dense_dot(row(i), w, n_cols); }
     void axpy(index_t i, double c, double* out) const { dense_axpy(c, row(i), out, n_cols); }
+    void clear(index_t, double* out) const {
+        for (index_t j = 0; j < n_cols; ++j) out[j] = 0.0;
+    }
     double squared_norm(index_t i) const { return dense_dot(row(i), row(i), n_cols); }
 };
 
@@ -37,6 +40,9 @@ struct CsrRows {
     }
     void axpy(index_t i, double c, double* out) const {
         for (I k = indptr[i]; k < indptr[i + 1]; ++k) out[indices[k]] += c * static_cast<double>(values[k]);
+    }
+    void clear(index_t i, double* out) const {
+        for (I k = indptr[i]; k < indptr[i + 1]; ++k) out[indices[k]] = 0.0;
     }
     double squared_norm(index_t i) const {
         return dense_dot(values + indptr[i], values + indptr[i],

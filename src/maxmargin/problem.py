@@ -1,13 +1,14 @@
-"""One validated problem: the only place where input is checked.
+"""One validated problem; the checks themselves live in ``inputs``.
 
 Solves
-    minimise over w, b   ½‖w‖² (+ ½ (b/scale)² if the bias is penalised) + Σ cost_i ℓ(⟨w, x_i⟩ + b, y_i)
+    minimise over w, b   R(w) (+ ½ (b/scale)² if the bias is penalised) + Σ cost_i ℓ(⟨w, x_i⟩ + b, y_i)
+
+with R(w) = ½‖w‖² (penalty "l2") or ‖w‖₁ (penalty "l1").
 """
 
 from __future__ import annotations
 
-import numbers
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,18 +17,24 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 import maxmargin._core as _core
-from maxmargin.losses import LOSSES, Loss
-from maxmargin.positions import (
-    InputError,
-    as_array,
-    check_positions,
-    has_complex,
-    numbers_from_objects,
-    plain,
-    shown,
+from maxmargin.inputs import (
+    LabelledRows,
+    check_costs,
+    check_rows,
+    check_sizes,
+    check_targets,
+    check_weights,
+    number_in,
+    positive_number,
 )
+from maxmargin.losses import LOSSES, DualBox, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive, slack_power
+from maxmargin.positions import InputError
 
 Vector = NDArray[np.float64]
+REGRESSION_LOSSES: dict[str, type[EpsilonInsensitive] | type[SquaredEpsilonInsensitive]] = {
+    "epsilon_insensitive": EpsilonInsensitive,
+    "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
+}
 
 
 @dataclass(frozen=True)
@@ -44,9 +51,9 @@ class Bias:
 
 @dataclass(frozen=True)
 class Problem:
-    """Rows, labels −1/+1, a cost for each row, a loss and a bias.
+    """Rows, labels −1/+1 or numbers to approximate, a cost for each row, a loss, a penalty and a bias.
 
-    Build it with :meth:`from_arrays`; the constructor itself checks nothing.
+    Build it with :meth:`from_arrays`, :meth:`regression` or :meth:`of_labels`; the constructor itself checks nothing.
 
     Examples
     --------
@@ -62,6 +69,8 @@ class Problem:
     loss: Loss
     bias: Bias
     classes: NDArray[Any]
+    penalty: str = "l2"
+    hard: bool = False  # C = infinity: no slack at all; cost is then 1 for rows that count
 
     @classmethod
     def from_arrays(
@@ -72,29 +81,66 @@ class Problem:
         sample_weight: ArrayLike | None = None,
         class_weight: dict[Any, float] | str | None = None,
         C: float = 1.0,
-        loss: str = "squared_hinge",
+        loss: str | float = "squared_hinge",
+        penalty: str = "l2",
         fit_intercept: bool = True,
         penalize_intercept: bool = False,
         intercept_scaling: float = 1.0,
     ) -> Problem:
-        """Check everything and build the problem; float32 and float64 C-contiguous rows are not copied."""
+        """Two classes: check everything and build the problem; float32 and float64 C-contiguous rows are not copied."""
+        C = positive_number("C", C, infinite=True)
+        chosen = margin_loss(loss)
+        bias = make_bias(fit_intercept, penalize_intercept, intercept_scaling)
+        data = LabelledRows.from_arrays(X, y, sample_weight, class_weight)
+        if len(data.classes) > 2:
+            known = ", ".join(repr(c) for c in data.classes[:4].tolist()) + (", …" if len(data.classes) > 4 else "")
+            raise InputError(f"two classes are needed here, y has {len(data.classes)} ({known})")
+        return cls.of_labels(data, 1, C=C, loss=chosen, penalty=penalty, bias=bias)
+
+    @classmethod
+    def of_labels(
+        cls, data: LabelledRows, positive: int, *, C: float, loss: Loss, penalty: str = "l2", bias: Bias
+    ) -> Problem:
+        """One class against all others."""
+        signs = np.where(data.position == positive, 1.0, -1.0)
+        classes = data.classes if len(data.classes) == 2 else np.array([False, True])
+        hard = C == np.inf
+        with np.errstate(over="ignore"):
+            cost = (data.weight > 0.0).astype(np.float64) if hard else C * data.weight
+        check_costs(cost)
+        check_sizes(data.X, cost)
+        check_penalty(penalty, loss, hard)
+        return cls(data.X, data.rows, signs, cost, loss, bias, classes, penalty, hard)
+
+    @classmethod
+    def regression(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        C: float = 1.0,
+        loss: str = "epsilon_insensitive",
+        epsilon: float = 0.0,
+        fit_intercept: bool = True,
+        penalize_intercept: bool = False,
+        intercept_scaling: float = 1.0,
+    ) -> Problem:
+        """Numbers to approximate."""
+        C = positive_number("C", C)
+        if not isinstance(loss, str) or loss not in REGRESSION_LOSSES:
+            raise InputError(f"loss must be one of {sorted(REGRESSION_LOSSES)}, got {loss!r}")
+        chosen = REGRESSION_LOSSES[loss](number_in("epsilon", epsilon, 0.0, 1e100))
+        bias = make_bias(fit_intercept, penalize_intercept, intercept_scaling)
         X, rows = check_rows(X)
-        signs, classes = check_labels(y, rows.shape[0])
-        weight = check_weights(sample_weight, rows.shape[0])
-        with np.errstate(over="ignore", invalid="ignore"):  # check_costs speaks of it
-            cost = positive_number("C", C) * weight * class_factors(class_weight, classes, signs, weight)
-        check_costs(cost, signs, classes)
+        target = check_targets(y, rows.shape[0])
+        with np.errstate(over="ignore"):
+            cost = C * check_weights(sample_weight, rows.shape[0])
+        check_costs(cost)
         check_sizes(X, cost)
-        if not isinstance(loss, str) or loss not in LOSSES:
-            raise InputError(f"loss must be one of {sorted(LOSSES)}, got {loss!r}")
-        for name, flag in (("fit_intercept", fit_intercept), ("penalize_intercept", penalize_intercept)):
-            if not isinstance(flag, bool | np.bool_ | int):
-                raise InputError(f"{name} must be True or False, got {flag!r}")
-        scale = positive_number("intercept_scaling", intercept_scaling) if penalize_intercept else 1.0
-        if not 1e-50 < scale < 1e50:
-            raise InputError(f"intercept_scaling must lie between 1e-50 and 1e50, got {intercept_scaling!r}")
-        bias = Bias(scale if fit_intercept else 0.0, bool(penalize_intercept and fit_intercept))
-        return cls(X, rows, signs, cost, LOSSES[loss], bias, classes)
+        if float(np.abs(target).max()) * max(1.0, float(cost.sum())) > 1e140:
+            raise InputError("the largest |y| times the total cost is too large for float64 arithmetic; scale y")
+        return cls(X, rows, target, cost, chosen, bias, np.empty(0))
 
     @property
     def n_rows(self) -> int:
@@ -107,6 +153,39 @@ class Problem:
     @property
     def nnz(self) -> int:
         return int(self.X.nnz) if sp.issparse(self.X) else self.n_rows * self.n_cols
+
+    @cached_property
+    def sign(self) -> Vector:
+        """What multiplies a row's score: its label, or 1 in a regression."""
+        return self.loss.sign(self.y)
+
+    @cached_property
+    def target(self) -> Vector:
+        """What sign·score is compared with."""
+        return self.loss.target(self.y)
+
+    @cached_property
+    def box(self) -> DualBox:
+        return self.loss.dual_box(self.cost)
+
+    def with_costs(self, cost: Vector, *, loss: Loss | None = None) -> Problem:
+        """The same rows at other costs."""
+        other = replace(self, cost=cost, loss=loss or self.loss, hard=False)
+        return self._share_with(other)
+
+    def _share_with(self, other: Problem) -> Problem:
+        if "squared_norms" in self.__dict__:
+            other.__dict__["squared_norms"] = self.squared_norms
+        return other
+
+    def part(self, chosen: NDArray[np.intp], scale: float = 1.0) -> Problem:
+        """The problem of some rows, their costs multiplied by ``scale``."""
+        X = self.X[chosen]
+        rows = _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1]) if sp.issparse(X) else _core.Rows.dense(X)
+        other = replace(self, X=X, rows=rows, y=self.y[chosen], cost=scale * self.cost[chosen])
+        if "squared_norms" in self.__dict__:
+            other.__dict__["squared_norms"] = self.squared_norms[chosen]
+        return other
 
     def take_rows(self, chosen: NDArray[np.intp]) -> _core.Rows:
         """A copy of some rows."""
@@ -135,258 +214,38 @@ class Problem:
         b = sum(self.loss.best_bias(zero, self.y, self.cost)) / 2.0 if self.bias.free else 0.0
         return self.objective(0.0, zero + b, 0.0)
 
-    def objective(self, half_norm: float, scores: Vector, b: float) -> float:
-        """Primal value, given ½‖w‖² and the scores ⟨w, x_i⟩ + b."""
-        penalty = 0.5 * (b / self.bias.value) ** 2 if self.bias.penalised else 0.0
-        return half_norm + penalty + float(self.cost @ self.loss.value(scores, self.y))
+    def objective(self, penalty: float, scores: Vector, b: float) -> float:
+        """Primal value, given R(w) and the scores ⟨w, x_i⟩ + b."""
+        of_bias = 0.5 * (b / self.bias.value) ** 2 if self.bias.penalised else 0.0
+        return penalty + of_bias + float(self.cost @ self.loss.value(scores, self.y))
 
 
-def positive_number(name: str, value: Any) -> float:
-    """``value`` as a float if it is a finite number above zero."""
-    number = _number_or_nan(value)
-    if not 0.0 < number < np.inf or isinstance(value, bool):
-        raise InputError(f"{name} must be a finite number greater than 0, got {shown(value)}")
-    return number
+def margin_loss(loss: Any) -> Loss:
+    """A loss of classification by name, or by the slack's power."""
+    if isinstance(loss, str):
+        if loss in LOSSES:
+            return LOSSES[loss]
+    elif isinstance(loss, int | float | np.floating | np.integer) and not isinstance(loss, bool) and 1.0 <= loss <= 4.0:
+        return slack_power(float(loss))
+    raise InputError(f"loss must be one of {sorted(LOSSES)} or a number from 1 to 4, the slack's power; got {loss!r}")
 
 
-def _number_or_nan(value: Any) -> float:
-    try:
-        return float(value) if isinstance(value, numbers.Real) else np.nan
-    except OverflowError:
-        return np.nan
+def make_bias(fit_intercept: Any, penalize_intercept: Any, intercept_scaling: Any) -> Bias:
+    """The bias, checked."""
+    for name, flag in (("fit_intercept", fit_intercept), ("penalize_intercept", penalize_intercept)):
+        if not isinstance(flag, bool | np.bool_ | int):
+            raise InputError(f"{name} must be True or False, got {flag!r}")
+    scale = positive_number("intercept_scaling", intercept_scaling) if penalize_intercept else 1.0
+    if not 1e-50 < scale < 1e50:
+        raise InputError(f"intercept_scaling must lie between 1e-50 and 1e50, got {intercept_scaling!r}")
+    return Bias(scale if fit_intercept else 0.0, bool(penalize_intercept and fit_intercept))
 
 
-def check_rows(X: Any) -> tuple[Any, _core.Rows]:
-    """X as C-contiguous float32/float64 array or sorted CSR, without a copy where it already is one."""
-    X = _canonical_csr(X) if sp.issparse(X) else _canonical_dense(X)
-    if X.shape[0] < 1:
-        raise InputError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
-    if X.shape[1] < 1:
-        raise InputError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
-    if sp.issparse(X):
-        try:
-            rows = _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1])
-        except ValueError as error:
-            raise InputError(f"{error}. Rebuild the matrix, for example with X.tocoo().tocsr().") from None
-    else:
-        rows = _core.Rows.dense(X)
-    _check_finite(X)
-    return X, rows
-
-
-def _canonical_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype.kind == "c":
-        raise InputError(f"Complex data not supported: X has dtype {dtype}. Use X.real or X.imag.")
-    if dtype.kind == "f" and dtype.itemsize == 4:
-        return np.dtype(np.float32)
-    return np.dtype(np.float64)
-
-
-def _canonical_dense(X: Any) -> NDArray[Any]:
-    array = as_array(X, "X")
-    if array.ndim != 2:
-        hint = "X.reshape(-1, 1) makes one column of it, X.reshape(1, -1) one row"
-        raise InputError(
-            f"Expected 2D array, got {'scalar' if array.ndim == 0 else f'{array.ndim}D'} array instead "
-            f"(shape {array.shape}). Reshape your data: {hint}."
-        )
-    target = _canonical_dtype(array.dtype)
-    if array.dtype.kind in "OUSVMm":
-        return numbers_from_objects(array)
-    return plain(array, target)
-
-
-def _canonical_csr(X: Any) -> Any:
-    check_positions(X)
-    target = _canonical_dtype(X.dtype)
-    try:
-        X = X.tocsr()
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(
-            f"sparse X cannot be converted to CSR: {error}. Rebuild it, for example with scipy.sparse.coo_array."
-        ) from None
-    index_type = np.promote_types(X.indices.dtype, X.indptr.dtype)
-    if index_type not in (np.dtype(np.int32), np.dtype(np.int64)):
-        index_type = np.dtype(np.int64)
-    data = plain(X.data, target)
-    indices, indptr = (plain(part, index_type) for part in (X.indices, X.indptr))
-    if len(data) > indptr[-1]:  # room for more
-        data, indices = data[: indptr[-1]], indices[: indptr[-1]]
-    if data is not X.data or indices is not X.indices or indptr is not X.indptr:
-        X = sp.csr_array((data, indices, indptr), shape=X.shape)
-    if not _strictly_increasing(X):
-        X = X.copy()
-        X.sum_duplicates()
-    return X
-
-
-def _strictly_increasing(X: Any) -> bool:
-    rising = np.diff(X.indices) > 0
-    starts = X.indptr[1:-1]
-    rising[starts[(starts > 0) & (starts < len(X.indices))] - 1] = True  # a new row may start anywhere
-    return bool(rising.all())
-
-
-def _check_finite(X: Any) -> None:
-    values = X.data if sp.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):
-            return
-    for begin in range(0, X.shape[0], 4096):
-        block = X[begin : begin + 4096]
-        bad = np.argwhere(~np.isfinite(block.toarray() if sp.issparse(block) else block))
-        if len(bad):
-            i, j = int(bad[0][0]), int(bad[0][1])
-            value = block[i, j]
-            what = "NaN" if np.isnan(value) else "infinity"
-            raise InputError(
-                f"Input X contains {what}: row {begin + i}, column {j} is {value}. Expected finite numbers; impute "
-                "missing values first, for example with sklearn.impute.SimpleImputer."
-            )
-
-
-def check_labels(y: Any, n_rows: int) -> tuple[Vector, NDArray[Any]]:
-    """y as −1/+1 and the two classes, smaller first."""
-    labels = as_array(y, "y")
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim != 1:
-        raise InputError(f"y must have one label per row of X, got an array of shape {labels.shape}")
-    if len(labels) != n_rows:
-        raise InputError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(labels)}"
-        )
-    if labels.dtype.kind == "c":
-        raise InputError("Complex data not supported: y must hold class labels")
-    if labels.dtype.kind in "mMV":
-        raise InputError(f"Unknown label type: y has dtype {labels.dtype}; turn dates into text or numbers first")
-    if labels.dtype.kind == "O":
-        missing = [i for i, label in enumerate(labels) if _is_missing(label)]
-        if missing:
-            raise InputError(f"Input y contains NaN: row {missing[0]} has no label. Every row needs a label.")
-    if labels.dtype.kind == "f":
-        bad = np.flatnonzero(~np.isfinite(labels))
-        if len(bad):
-            what = "NaN" if np.isnan(labels[bad[0]]) else "infinity"
-            raise InputError(f"Input y contains {what}: row {bad[0]}. Every row needs a label.")
-        odd = np.flatnonzero(labels != np.floor(labels))
-        if len(odd):
-            raise InputError(
-                f"Unknown label type: continuous. y[{odd[0]}] is {labels[odd[0]]}; a classifier needs class labels."
-            )
-    try:
-        classes, position = np.unique(labels, return_inverse=True)
-        hash(tuple(classes.tolist()))  # a class is a key of class_weight
-    except (TypeError, ValueError):
-        kinds = sorted({type(v).__name__ for v in labels.tolist()})
-        raise InputError(
-            f"Unknown label type: y holds {', '.join(kinds)}; use numbers, text or truth values, and one type only"
-        ) from None
-    if len(classes) == 1:
-        raise InputError(
-            f"y contains one class only, {classes.tolist()[0]!r}; a classifier needs samples of two classes"
-        )
-    if len(classes) > 2:
-        shown = ", ".join(repr(c) for c in classes[:4].tolist()) + (", …" if len(classes) > 4 else "")
-        raise InputError(
-            f"Only binary classification is supported. The type of the target is multiclass: y has {len(classes)} "
-            f"classes ({shown}). Wrap the machine in sklearn.multiclass.OneVsRestClassifier."
-        )
-    return np.where(position == 1, 1.0, -1.0), classes
-
-
-def _is_missing(label: Any) -> bool:
-    """None, NaN, or something like pandas.NA that does not say whether it is itself."""
-    try:
-        return label is None or bool(label != label)
-    except (TypeError, ArithmeticError):
-        return True
-    except ValueError:  # an array: np.unique refuses it
-        return False
-
-
-def check_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector:
-    """Non-negative finite weights, one per row."""
-    if sample_weight is None:
-        return np.ones(n_rows)
-    given = as_array(sample_weight, "sample_weight")
-    try:
-        if given.dtype.kind not in "biufO" or (given.dtype.kind == "O" and has_complex(given)):
-            raise TypeError
-        with np.errstate(over="ignore"):
-            weight = given.astype(np.float64)
-    except (TypeError, ValueError, OverflowError):
-        raise InputError("sample_weight must hold numbers") from None
-    if weight.ndim == 0:
-        weight = np.full(n_rows, float(weight))
-    if weight.shape != (n_rows,):
-        raise InputError(f"sample_weight must have shape ({n_rows},), got {weight.shape}")
-    bad = np.flatnonzero(~(np.isfinite(weight) & (weight >= 0.0)))
-    if len(bad):
-        raise InputError(
-            f"sample_weight[{bad[0]}] is {weight[bad[0]]}; weights must be finite and not negative (0 leaves a row out)"
-        )
-    return weight
-
-
-def class_factors(
-    class_weight: dict[Any, float] | str | None, classes: NDArray[Any], signs: Vector, weight: Vector
-) -> Vector | float:
-    """The factor each row's class puts on its cost; 'balanced' gives both classes the same total."""
-    if class_weight is None:
-        return 1.0
-    total = {-1.0: float(weight[signs < 0].sum()), 1.0: float(weight[signs > 0].sum())}
-    if isinstance(class_weight, str):
-        if class_weight != "balanced":
-            raise InputError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
-        if min(total.values()) <= 0.0:
-            return 1.0  # check_costs names the class without weight
-        half = 0.5 * (total[-1.0] + total[1.0])
-        return np.where(signs > 0, half / total[1.0], half / total[-1.0])
-    if not isinstance(class_weight, dict):
-        raise InputError(f"class_weight must be 'balanced', a dict or None, got {class_weight!r}")
-    known = classes.tolist()
-    unknown = [label for label in class_weight if not _occurs(label, known)]
-    if unknown:
-        raise InputError(f"The classes, {unknown}, are not in class_weight's data: y has {known}")
-    low, high = (class_weight.get(label, 1.0) for label in known)
-    for value in (low, high):
-        if not 0.0 <= _number_or_nan(value) < np.inf:
-            raise InputError(f"class_weight must hold finite numbers of at least 0, got {shown(value)}")
-    return np.where(signs > 0, float(high), float(low))
-
-
-def _occurs(label: Any, known: list[Any]) -> bool:
-    try:
-        return label in known
-    except (TypeError, ValueError):  # pandas.NA, arrays: equal to nothing
-        return False
-
-
-def check_costs(cost: Vector, signs: Vector, classes: NDArray[Any]) -> None:
-    """Both classes must keep some weight, and no cost may overflow."""
-    with np.errstate(over="ignore"):
-        total = float(cost.sum())
-    if not np.isfinite(total):
-        raise InputError("C times the weights overflows; use a smaller C or smaller weights")
-    smallest = float(cost[cost > 0.0].min(initial=np.inf))
-    if smallest < 1e-100:
-        raise InputError(
-            f"C times a weight is {smallest:.2g}; costs below 1e-100 cannot be computed with, use 0 instead"
-        )
-    for sign, label in zip((-1.0, 1.0), classes.tolist(), strict=True):
-        if not np.any(cost[signs == sign] > 0.0):
-            raise InputError(
-                f"every sample of class {label!r} has weight zero; both classes need some weight above zero"
-            )
-
-
-def check_sizes(X: Any, cost: Vector) -> None:
-    """Σ cost ‖x‖² must be far from overflow, or no objective can be computed."""
-    values = X.data if sp.issparse(X) else X
-    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-    if largest * max(1.0, float(cost.sum())) > 1e140:
-        raise InputError(
-            f"the largest value in X, {largest:.2g}, times the total cost, {float(cost.sum()):.2g}, is too large for "
-            "float64 arithmetic; scale the columns, for example with sklearn.preprocessing.StandardScaler"
-        )
+def check_penalty(penalty: Any, loss: Loss, hard: bool) -> None:
+    """ℓ1 goes with the squared hinge and the logistic loss; the hard margin with ℓ2 only."""
+    if penalty not in ("l1", "l2"):
+        raise InputError(f"penalty must be 'l1' or 'l2', got {penalty!r}")
+    if penalty == "l1" and loss.name not in ("squared_hinge", "logistic"):
+        raise InputError(f"penalty='l1' goes with loss 'squared_hinge' or 'logistic', not with {loss.name!r}")
+    if hard and (penalty == "l1" or loss.name == "logistic"):
+        raise InputError("C=inf means the hard margin, which has penalty 'l2' and no logistic loss")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,31 +13,109 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 
 
-class Loss(Protocol):
-    """ℓ(score, y), convex in the score.
+@dataclass(frozen=True)
+class DualBox:
+    """A dual that is quadratic over a box: lower ≤ alpha ≤ upper, plus ½ diagonal·alpha² + kink·|alpha|."""
 
-    With costs c_i the primal is P = ½‖w‖² + Σ c_i ℓ(f_i, y_i); for multipliers alpha_i the dual value is
-    D = −½‖Σ alpha_i y_i x_i‖² − Σ c_i conjugate(alpha_i / c_i, y_i).
+    lower: Vector
+    upper: Vector
+    diagonal: Vector
+    kink: float = 0.0
+
+    def part(self, chosen: NDArray[np.intp] | slice) -> DualBox:
+        """The box of some rows."""
+        return DualBox(self.lower[chosen], self.upper[chosen], self.diagonal[chosen], self.kink)
+
+
+class Loss(ABC):
+    """ℓ(score, y) = h(r) with the residual r = target − sign·score and h convex.
+
+    A classifier has sign = y, so that sign·score is the margin; a regression has sign = 1 and target = y. With costs c_i
+    the primal is P = ½‖w‖² + Σ c_i ℓ(f_i, y_i); for multipliers alpha_i the dual value is
+    D = −½‖Σ alpha_i sign_i x_i‖² − Σ c_i conjugate(alpha_i / c_i, y_i).
     """
 
     name: str
+    regression = False
+    smooth = False  # has a curvature everywhere, so that Newton's method needs no multipliers
+
+    def sign(self, y: Vector) -> Vector:
+        return np.ones_like(y) if self.regression else y
+
+    def target(self, y: Vector) -> Vector:
+        return y if self.regression else np.ones_like(y)
+
+    def residual(self, score: Vector, y: Vector) -> Vector:
+        return y - score if self.regression else 1.0 - y * score
+
+    @abstractmethod
+    def of_residual(self, r: Vector) -> Vector:
+        """h(r)."""
+
+    @abstractmethod
+    def share(self, r: Vector) -> Vector:
+        """h'(r), the multiplier per unit of cost (a subgradient at corners)."""
+
+    @abstractmethod
+    def conjugate_of_share(self, share: Vector) -> Vector:
+        """h*(share), infinite outside its domain."""
+
+    @abstractmethod
+    def domain(self, cost: Vector) -> tuple[Vector, Vector]:
+        """Smallest and largest multiplier of rows with these costs."""
+
+    def bend(self, r: Vector) -> Vector:
+        """h''(r), the curvature per unit of cost."""
+        raise NotImplementedError(f"the loss {self.name!r} has no curvature everywhere; it needs multipliers")
+
+    def share_and_bend(self, r: Vector) -> tuple[Vector, Vector]:
+        """h'(r) and h''(r) together."""
+        return self.share(r), self.bend(r)
+
+    def dual_box(self, cost: Vector) -> DualBox:
+        """The dual's box; only losses that are piecewise linear or quadratic have one."""
+        raise NotImplementedError(f"the dual of the loss {self.name!r} is not a box; use conjugate")
+
+    @property
+    def has_box(self) -> bool:
+        return type(self).dual_box is not Loss.dual_box
 
     def value(self, score: Vector, y: Vector) -> Vector:
         """ℓ(score, y)."""
-        ...
+        return self.of_residual(self.residual(score, y))
 
     def slope(self, score: Vector, y: Vector) -> Vector:
         """A subgradient of ℓ in the score."""
-        ...
+        return -self.sign(y) * self.share(self.residual(score, y))
+
+    def curvature(self, score: Vector, y: Vector) -> Vector:
+        """The second derivative of ℓ in the score."""
+        return self.bend(self.residual(score, y))
 
     def conjugate(self, alpha: Vector, y: Vector) -> Vector:
-        """ℓ*(−alpha·y, y), infinite where alpha is not allowed."""
-        ...
+        """ℓ*(−alpha·sign, y), infinite where alpha is not allowed."""
+        return self.conjugate_of_share(alpha) - alpha * self.target(y)
 
-    def dual_box(self, cost: Vector) -> tuple[Vector, Vector]:
-        """Upper bound of alpha and the diagonal the loss adds to the dual's Hessian."""
-        ...
+    @abstractmethod
+    def best_bias(self, score: Vector, y: Vector, cost: Vector, start: float | None = None) -> tuple[float, float]:
+        """The interval of all b that minimise Σ c_i ℓ(score_i + b, y_i); ``start`` is a guess."""
 
-    def best_bias(self, score: Vector, y: Vector, cost: Vector) -> tuple[float, float]:
-        """The interval of all b that minimise Σ c_i ℓ(score_i + b, y_i)."""
-        ...
+
+def rising_root(
+    slope: Callable[[float], tuple[float, float]], low: float, high: float, start: float, small: float
+) -> float:
+    """Zero of a rising function between low and high: Newton's method that keeps a bracket.
+
+    ``slope(b)`` returns value and derivative; below ``small`` the value counts as zero.
+    """
+    b = min(max(start, low), high)
+    for _ in range(200):
+        f, df = slope(b)
+        if abs(f) <= small:
+            return b
+        low, high = (b, high) if f < 0.0 else (low, b)
+        step = b - f / df if df > 0.0 else math.nan
+        b = step if low < step < high else 0.5 * (low + high)
+        if not low < b < high:
+            return b
+    return b

@@ -15,7 +15,7 @@ from maxmargin.data.encoding import Column
 from maxmargin.models.model import Model, Training
 from maxmargin.models.scaling import Scaling
 from maxmargin.positions import InputError
-from maxmargin.problem import positive_number
+from maxmargin.inputs import positive_number
 from maxmargin.solution import History, Solution, Status
 from maxmargin.svm import LinearSVC
 

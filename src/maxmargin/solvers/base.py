@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -14,22 +15,24 @@ from maxmargin.runtime import Watch
 from maxmargin.solution import History, Solution, Status, relative_gap
 
 Vector = NDArray[np.float64]
+Start = NDArray[np.float64] | Solution | None
 
 
 class Solver(Protocol):
-    """Problem in, Solution out. ``start`` is a dual point to continue from."""
+    """Problem in, Solution out. ``start`` is a dual point, or a whole solution, to continue from."""
 
     @property
     def name(self) -> str: ...
 
-    def solve(self, problem: Problem, *, start: Vector | None = None, watch: Watch | None = None) -> Solution: ...
+    def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution: ...
 
 
 @dataclass(frozen=True)
 class Point:
-    """A feasible dual point and the best hyperplane it induces: w = Σ alpha_i y_i x_i, b optimal for w.
+    """A feasible dual point and a hyperplane, with the objective values of both.
 
-    ``gap`` has no floor: solvers aim at it even where the optimum is tiny beside the objective at w = 0.
+    The gap bounds how far they disagree: ‖w − Σ alpha_i sign_i x_i‖² ≤ 2 (primal − dual). ``gap`` has no floor: solvers
+    aim at it even where the optimum is tiny beside the objective at w = 0.
     """
 
     alpha: Vector
@@ -39,63 +42,70 @@ class Point:
     primal: float
     dual: float
     gap: float
+    scores: Vector  # ⟨w, x_i⟩, without the bias
 
 
 def make_feasible(problem: Problem, alpha: Vector) -> Vector:
-    """Clip to the box, then make Σ alpha y = 0: by one free multiplier if it can, else by scaling a class down."""
-    upper, _ = problem.loss.dual_box(problem.cost)
-    alpha = np.clip(alpha, 0.0, upper)
+    """Clip to the domain, then make Σ alpha sign = 0: by one free multiplier if it can, else by scaling a side down."""
+    lower, upper = problem.loss.domain(problem.cost)
+    alpha = np.clip(alpha, lower, upper)
     if not problem.bias.free:
         return alpha
-    excess = float(alpha @ problem.y)
-    heavy = problem.y > 0 if excess > 0.0 else problem.y < 0
-    room = np.where(heavy, np.minimum(alpha, upper - alpha), 0.0)
+    signed = alpha * problem.sign
+    excess = float(signed.sum())
+    heavy = signed > 0.0 if excess > 0.0 else signed < 0.0
+    size = np.abs(alpha)
+    room = np.where(heavy, np.minimum(size, upper - size), 0.0)
     roomiest = int(room.argmax())
     if abs(excess) <= 1e-3 * room[roomiest]:
-        alpha[roomiest] -= abs(excess)  # multipliers at a bound stay exactly there
+        alpha[roomiest] -= math.copysign(excess, alpha[roomiest])  # multipliers at a bound stay exactly there
     elif excess != 0.0:
-        total = float(alpha[heavy].sum())
+        total = float(size[heavy].sum())
         alpha[heavy] *= (total - abs(excess)) / total
     return alpha
 
 
-def recover(problem: Problem, alpha: Vector, n_threads: int, w: Vector | None = None) -> Point:
-    """The hyperplane of a dual point, with both objective values; always certified, whatever ``alpha`` is.
+def recover(
+    problem: Problem, alpha: Vector, n_threads: int, w: Vector | None = None, b: float | None = None
+) -> Point:
+    """A certified point from any dual point and, if given, the solver's own hyperplane (w, b).
 
-    ``w`` is the solver's own idea of Σ alpha y x. Where that sum cancels so much that rounding spoils it (columns
-    of very large scale), ``w`` is used instead if it is better and differs by no more than rounding can explain.
+    The hyperplane Σ alpha sign x that the dual point induces competes with (w, b); the one with the lower objective wins.
     """
     alpha = make_feasible(problem, alpha)
     induced = np.empty(problem.n_cols)
-    coefficient = alpha * problem.y
+    coefficient = alpha * problem.sign
     _core.combine(problem.rows, coefficient, induced, n_threads)
     signed_sum = float(coefficient.sum())
     scale = problem.bias.value if problem.bias.penalised else 0.0
     dual = -0.5 * float(induced @ induced) - 0.5 * (scale * signed_sum) ** 2 - dual_loss(problem, alpha)
-    b, interval, primal = hyperplane(problem, induced, scale**2 * signed_sum, n_threads)
-    if w is not None and primal - dual > 1e-13 * abs(primal) and _spoilt_by_rounding(problem, alpha, induced, w):
-        other = hyperplane(problem, w, scale**2 * signed_sum, n_threads)
-        if other[2] < primal:
-            induced, (b, interval, primal) = w.copy(), other
-    return Point(alpha, induced, b, interval, primal, dual, relative_gap(primal, dual, 0.0))
+    best = None
+    if w is not None:
+        best = _hyperplane(problem, w.copy(), scale**2 * signed_sum if b is None else b, n_threads)
+    if best is None or best.primal - dual > 1e-12 * abs(best.primal):
+        other = _hyperplane(problem, induced, scale**2 * signed_sum, n_threads)
+        best = other if best is None or other.primal < best.primal else best
+    gap = relative_gap(best.primal, dual, 0.0)
+    return Point(alpha, best.w, best.b, best.interval, best.primal, dual, gap, best.scores)
 
 
-def hyperplane(problem: Problem, w: Vector, b: float, n_threads: int) -> tuple[float, tuple[float, float], float]:
-    """Best bias for w (``b`` itself unless the bias is free), the interval of best ones, and the primal value."""
+@dataclass(frozen=True)
+class _Hyperplane:
+    w: Vector
+    b: float
+    interval: tuple[float, float]
+    primal: float
+    scores: Vector
+
+
+def _hyperplane(problem: Problem, w: Vector, b: float, n_threads: int) -> _Hyperplane:
+    """(w, b) with the best bias (``b`` itself unless the bias is free) and its objective."""
     interval, scores = (b, b), np.empty(problem.n_rows)
     _core.scores(problem.rows, w, 0.0, scores, n_threads)
     if problem.bias.free:
-        interval = problem.loss.best_bias(scores, problem.y, problem.cost)
+        interval = problem.loss.best_bias(scores, problem.y, problem.cost, b)
         b = 0.5 * (interval[0] + interval[1])
-    scores += b
-    return b, interval, problem.objective(0.5 * float(w @ w), scores, b)
-
-
-def _spoilt_by_rounding(problem: Problem, alpha: Vector, induced: Vector, w: Vector) -> bool:
-    """Whether rounding of the sum matters beside w, and explains the whole difference from w."""
-    rounding = 32.0 * float(np.finfo(np.float64).eps) * float(alpha @ np.sqrt(problem.squared_norms))
-    size = float(np.linalg.norm(w))
-    return 1e-11 * size <= rounding and float(np.linalg.norm(w - induced)) <= max(rounding, 1e-7 * size)
+    return _Hyperplane(w, b, interval, problem.objective(0.5 * float(w @ w), scores + b, b), scores)
 
 
 def dual_loss(problem: Problem, alpha: Vector) -> float:
@@ -103,6 +113,15 @@ def dual_loss(problem: Problem, alpha: Vector) -> float:
     cost = problem.cost
     share = np.divide(alpha, cost, out=np.zeros_like(alpha), where=cost > 0.0)
     return float(cost @ problem.loss.conjugate(share, problem.y))
+
+
+def starting_point(problem: Problem, start: Start, n_threads: int) -> Point | None:
+    """The certified point to begin at, if there is one."""
+    if start is None:
+        return None
+    if isinstance(start, Solution):
+        return recover(problem, start.alpha, n_threads, start.w, start.b)
+    return recover(problem, start, n_threads)
 
 
 def better(a: Point | None, b: Point) -> Point:

@@ -12,10 +12,12 @@ from maxmargin.problem import Problem
 from maxmargin.solvers.base import Solver
 from maxmargin.solvers.dual_cd import DualCoordinateDescent
 from maxmargin.solvers.interior_point import InteriorPoint
+from maxmargin.solvers.newton import Newton
 
-SOLVERS: dict[str, type[InteriorPoint] | type[DualCoordinateDescent]] = {
+SOLVERS: dict[str, type[InteriorPoint] | type[DualCoordinateDescent] | type[Newton]] = {
     "interior_point": InteriorPoint,
     "dual_cd": DualCoordinateDescent,
+    "newton": Newton,
 }
 
 LARGEST_NORMAL_MATRIX = 5000

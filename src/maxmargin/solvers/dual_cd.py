@@ -1,8 +1,8 @@
 """Dual coordinate descent with shrinking and a proximal bias, then an exact polish.
 
 Solves
-    maximise    Σ alpha_i − ½‖Σ alpha_i y_i x_i‖² (− Σ alpha_i²/(4 cost_i) for the squared hinge)
-    subject to  Σ alpha_i y_i = 0,  0 ≤ alpha ≤ upper
+    maximise    Σ target_i alpha_i − kink |alpha_i| − ½ diagonal_i alpha_i² − ½‖Σ alpha_i sign_i x_i‖²
+    subject to  Σ alpha_i sign_i = 0,  lower ≤ alpha ≤ upper
 
 one multiplier at a time. The equality that an unpenalised bias brings is handled by the method of multipliers:
 b is its multiplier and is moved after every epoch.
@@ -24,8 +24,8 @@ import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status, relative_gap
-from maxmargin.solvers.active_set import ActiveSetPolish
-from maxmargin.solvers.base import Point, Solver, as_solution, better, recover
+from maxmargin.solvers.base import Point, Solver, Start, as_solution, better, recover
+from maxmargin.solvers.newton_method import NewtonMethod
 
 Vector = NDArray[np.float64]
 
@@ -40,7 +40,7 @@ class DualCoordinateDescent:
     max_iter : limit on epochs.
     seed : seed of the random order.
     n_threads : threads of the polish; the descent itself is sequential.
-    polish : finish with :class:`~maxmargin.solvers.active_set.ActiveSetPolish`, to rounding level.
+    polish : finish with :class:`~maxmargin.solvers.newton_method.NewtonMethod`, to rounding level.
     fallback : solver that takes over if the first polish does not reach ``tol``.
 
     Guarantees
@@ -64,35 +64,35 @@ class DualCoordinateDescent:
     reason: str = "asked for"
     name: str = field(default="dual_cd", init=False)
 
-    def solve(self, problem: Problem, *, start: Vector | None = None, watch: Watch | None = None) -> Solution:
+    def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         watch = watch or Watch()
         with blas_guard:
             return _Run(self, problem, watch, start).solve()
 
 
 class _Run:
-    def __init__(self, solver: DualCoordinateDescent, problem: Problem, watch: Watch, start: Vector | None) -> None:
+    def __init__(self, solver: DualCoordinateDescent, problem: Problem, watch: Watch, start: Start) -> None:
         self.solver, self.problem, self.watch = solver, problem, watch
         self.n_threads = effective_threads(solver.n_threads)
         self.history, self.n_iter, self.reason = History(), 0, solver.reason
         self.best: Point | None = None
         self.settled = 0.1
-        self.descent = self._begin(np.zeros(problem.n_rows) if start is None else start, solver.seed)
+        alpha = start.alpha if isinstance(start, Solution) else start
+        self.descent = self._begin(np.zeros(problem.n_rows) if alpha is None else alpha, solver.seed)
 
     def _begin(self, alpha: Vector, seed: int) -> _core.Descent:
         """A descent that starts at ``alpha``."""
-        problem, n = self.problem, self.problem.n_rows
-        upper, diagonal = problem.loss.dual_box(problem.cost)
-        self.alpha = np.clip(alpha, 0.0, upper)
-        signed, w = self.alpha * problem.y, np.empty(problem.n_cols)
+        problem, n, box = self.problem, self.problem.n_rows, self.problem.box
+        self.alpha = np.clip(alpha, box.lower, box.upper)
+        signed, w = self.alpha * problem.sign, np.empty(problem.n_cols)
         _core.combine(problem.rows, signed, w, self.n_threads)
         gain = problem.bias.value**2 if problem.bias.penalised else 0.0
         if problem.bias.free:
             gain = max(float(problem.squared_norms.mean()), 1e-300)
         centre = self.best.b if self.best is not None and problem.bias.free else 0.0
         return _core.Descent(
-            problem.y, upper, diagonal, np.ones(n), problem.squared_norms, self.alpha, w, np.arange(n, dtype=np.int32),
-            centre, gain, float(signed.sum()), seed,
+            problem.sign, box.lower, box.upper, box.diagonal, box.kink, problem.target, problem.squared_norms, self.alpha,
+            w, np.arange(n, dtype=np.int32), centre, gain, float(signed.sum()), seed,
         )  # fmt: skip
 
     def solve(self) -> Solution:
@@ -120,7 +120,7 @@ class _Run:
         """Epochs until the polish can finish: when the gap is small enough, or hardly falls any more."""
         # Where a row's cost is large beside 1/‖x‖², coordinate steps get nowhere and Newton may start at once.
         strength = float(self.problem.cost.mean() * self.problem.squared_norms.mean())
-        next_look = 2 if strength > 10.0 or self.problem.loss.name == "squared_hinge" else 10
+        next_look = 2 if strength > 10.0 or self.problem.loss.smooth else 10
         ask, epochs, previous = np.inf, 0, np.inf
         while True:
             violation = self.descent.epoch(self.problem.rows, self.watch.core)
@@ -169,13 +169,15 @@ class _Run:
         self.history.records.extend(solution.history.records)
         found = Point(
             solution.alpha, solution.w, solution.b, solution.bias_interval, solution.primal, solution.dual,
-            relative_gap(solution.primal, solution.dual, 0.0),
+            relative_gap(solution.primal, solution.dual, 0.0), np.empty(0),
         )  # fmt: skip
         self.best = better(self.best, found)
         return solution.status
 
     def _polish(self, point: Point) -> bool:
-        polish = ActiveSetPolish(self.problem, self.n_threads, self.watch, max_steps=300)
+        polish = NewtonMethod(
+            self.problem, self.n_threads, self.watch, max_steps=300, enough=self.solver.tol
+        )
         try:
             polish.run(point, penalty=10.0)
         finally:
@@ -186,8 +188,9 @@ class _Run:
 
 def polish_seconds(problem: Problem, point: Point) -> float:
     """What a polish from this point may cost: Newton steps with a factorisation in the size of the active set."""
-    if problem.loss.name == "hinge":
-        inside = (point.alpha > 1e-3 * problem.cost) & (point.alpha < (1.0 - 1e-3) * problem.cost)
+    if not problem.loss.smooth:
+        size = np.abs(point.alpha)
+        inside = (size > 1e-3 * problem.cost) & (size < (1.0 - 1e-3) * problem.cost)
         # In the end no more rows than unknowns stay inside, unless by coincidence.
         steps, active = 60.0, min(max(float(inside.sum()), 100.0), problem.n_cols + 1.0)
     else:

@@ -18,17 +18,19 @@ vector machine training, 2011.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import scipy.linalg.lapack as lapack
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status
-from maxmargin.solvers.active_set import ActiveSetPolish
-from maxmargin.solvers.base import Point, as_solution, better, recover
+from maxmargin.solvers.base import Point, Start, as_solution, better, recover, starting_point
+from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.newton_system import Breakdown, NormalSystem
 
 Vector = NDArray[np.float64]
@@ -65,22 +67,57 @@ def centred_squared_hinge(shortfall: Vector, cost: Vector, mu: float) -> Vector:
     return np.where(shortfall >= 0.0, cost * (shortfall + root), 2.0 * mu / np.maximum(root - shortfall, 1e-300))
 
 
+@dataclass(frozen=True)
+class _Constraints:
+    """sign·f ≥ target − ξ for every row; a tube has two sides, so a regression has every row twice."""
+
+    rows: _core.Rows
+    sign: Vector
+    target: Vector
+    cost: Vector
+    sides: int
+
+    @classmethod
+    def of(cls, problem: Problem, rows: Any) -> _Constraints:
+        """``rows`` is a matrix with the inner products of X."""
+        if not problem.loss.regression:
+            return cls(_view(rows, problem), problem.sign, problem.target, problem.cost, 1)
+        epsilon = problem.box.kink
+        doubled = sp.vstack([rows, rows], format="csr") if sp.issparse(rows) else np.vstack([rows, rows])
+        sign = np.repeat([1.0, -1.0], problem.n_rows)
+        target = np.concatenate([problem.y - epsilon, -(problem.y + epsilon)])
+        return cls(_view(doubled, problem), sign, target, np.concatenate([problem.cost, problem.cost]), 2)
+
+    def multipliers(self, alpha: Vector) -> Vector:
+        """One signed multiplier for each row of the problem."""
+        return alpha if self.sides == 1 else alpha[: len(alpha) // 2] - alpha[len(alpha) // 2 :]
+
+
+def _view(rows: Any, problem: Problem) -> _core.Rows:
+    if rows is problem.X:
+        return problem.rows
+    if sp.issparse(rows):
+        return _core.Rows.csr(rows.data, rows.indices, rows.indptr, rows.shape[1])
+    return _core.Rows.dense(rows)
+
+
 class _Iterate:
     """The arrays of one run, and the passes over them."""
 
-    def __init__(self, problem: Problem, rows: _core.Rows, n_threads: int) -> None:
-        self.problem, self.rows, self.n_threads = problem, rows, n_threads
-        n, cost = problem.n_rows, problem.cost
-        self.boxed = problem.loss.name == "hinge"
+    def __init__(self, problem: Problem, constraints: _Constraints, n_threads: int) -> None:
+        self.problem, self.constraints, self.n_threads = problem, constraints, n_threads
+        self.rows = rows = constraints.rows
+        n, cost = len(constraints.sign), constraints.cost
+        self.boxed = not problem.loss.smooth
         self.live = cost > 0.0
         self.n_pairs = int(self.live.sum()) * (2 if self.boxed else 1)
         self.v = np.zeros(rows.shape[1] + (problem.bias.value != 0.0))
-        interval = problem.loss.best_bias(np.zeros(n), problem.y, cost)
+        interval = problem.loss.best_bias(np.zeros(problem.n_rows), problem.y, problem.cost)
         b = 0.5 * (interval[0] + interval[1]) if problem.bias.free else 0.0
         if problem.bias.free:
             self.v[-1] = b
-        self.target = np.ones(n)
-        self.margin = problem.y * b
+        self.target = constraints.target
+        self.margin = constraints.sign * b
         shortfall = self.target - self.margin
         self.s = np.maximum(-shortfall, 0.0) + 1.0
         if self.boxed:
@@ -96,7 +133,7 @@ class _Iterate:
         """Scaling, corrections and directions: nothing in them outlives an iteration."""
         if self.barriers:
             return
-        n = self.problem.n_rows
+        n = len(self.constraints.sign)
         self.D, self.coefficient = np.zeros(n), np.zeros(n)
         self.corrections = [(np.zeros(n), np.zeros(n if self.boxed else 0)) for _ in range(2)]
         self.directions = [(np.zeros(n), np.zeros(n)) for _ in range(2)]
@@ -109,12 +146,12 @@ class _Iterate:
 
     def centre_at(self, point: Point, w: Vector) -> None:
         """Start from a hyperplane instead: the centred multipliers that belong to it at its own gap."""
-        cost, mu = self.problem.cost, (point.primal - point.dual) / self.n_pairs
+        cost, mu = self.constraints.cost, (point.primal - point.dual) / self.n_pairs
         self.v[: len(w)] = w
         if self.problem.bias.value:
             self.v[-1] = point.b / self.problem.bias.value
         _core.scores(self.rows, w, point.b, self.margin, self.n_threads)
-        self.margin *= self.problem.y
+        self.margin *= self.constraints.sign
         shortfall = self.target - self.margin
         if self.boxed:
             self.alpha[:], self.t[:] = centred_hinge(shortfall, cost, mu)
@@ -124,9 +161,9 @@ class _Iterate:
         np.divide(mu, self.alpha, out=self.s, where=self.live)
 
     def _barrier(self, k: int) -> _core.Barrier:
-        p = self.problem
+        c = self.constraints
         return _core.Barrier(
-            self.boxed, p.y, p.cost, self.target, self.alpha, self.t, self.s, self.xi, self.margin, self.D,
+            self.boxed, c.sign, c.cost, self.target, self.alpha, self.t, self.s, self.xi, self.margin, self.D,
             *self.corrections[k], *self.directions[k],
         )  # fmt: skip
 
@@ -178,7 +215,7 @@ class _Iterate:
         w = self.v if bias.penalised else self.v[:d]
         slack = np.maximum(0.0, self.target - self.margin)
         power = slack if self.boxed else slack * slack
-        return 0.5 * float(w @ w) + float(self.problem.cost @ power)
+        return 0.5 * float(w @ w) + float(self.constraints.cost @ power)
 
 
 @dataclass(frozen=True)
@@ -191,7 +228,7 @@ class InteriorPoint:
     max_iter : iteration limit.
     n_threads : threads, None for all that the process may use.
     n_corrections : centrality corrections tried per factorisation.
-    polish : finish with :class:`~maxmargin.solvers.active_set.ActiveSetPolish`, to rounding level.
+    polish : finish with :class:`~maxmargin.solvers.newton_method.NewtonMethod`, to rounding level.
 
     Guarantees
     ----------
@@ -213,7 +250,7 @@ class InteriorPoint:
     reason: str = "asked for"
     name: str = field(default="interior_point", init=False)
 
-    def solve(self, problem: Problem, *, start: Vector | None = None, watch: Watch | None = None) -> Solution:
+    def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         watch = watch or Watch()
         with blas_guard:
             return _Run(self, problem, watch).solve(start)
@@ -228,21 +265,21 @@ class _Run:
         self.history, self.n_iter, self.polish_steps = History(), 0, 0
         self.best: Point | None = None
 
-    def solve(self, start: Vector | None) -> Solution:
+    def solve(self, start: Start) -> Solution:
         problem = self.problem
-        if start is not None:
-            self.best = recover(problem, start, self.n_threads)
+        self.best = starting_point(problem, start, self.n_threads)
         status = Status.CONVERGED
         iterate: _Iterate | None = None
         try:
             if self.best is None or self.best.gap > self.solver.tol:
-                iterate = _Iterate(problem, self._rows(), self.n_threads)
-                warm = self.best is not None and self.best.gap < 0.5 and iterate.rows is problem.rows
+                constraints = _Constraints.of(problem, self._rows())
+                iterate = _Iterate(problem, constraints, self.n_threads)
+                warm = self.best is not None and self.best.gap < 0.5 and self._same_columns(iterate)
                 if warm and self.best is not None:
                     iterate.centre_at(self.best, self.best.w)
                 status = self._loop(iterate)
                 if warm and status is Status.NUMERICAL_LIMIT:  # too near the boundary to recover: start afresh
-                    iterate = _Iterate(problem, iterate.rows, self.n_threads)
+                    iterate = _Iterate(problem, constraints, self.n_threads)
                     status = self._loop(iterate)
             if status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
                 iterate = None  # its memory is free now
@@ -264,7 +301,7 @@ class _Run:
         """Whether the active set's exact solution could be reached from the best point."""
         if not self.solver.polish or self.best is None or self.best.gap <= EXACT:
             return False
-        polish = ActiveSetPolish(self.problem, self.n_threads, self.watch, max_steps=max_steps)
+        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=max_steps, enough=self.solver.tol)
         try:
             polish.run(self.best)
         finally:
@@ -272,17 +309,21 @@ class _Run:
             self.polish_steps += polish.steps
         return self.best.gap <= min(EXACT, self.solver.tol)
 
-    def _rows(self) -> _core.Rows:
+    def _rows(self) -> Any:
         problem = self.problem
         if problem.n_cols <= max(problem.n_rows, 300):
-            return problem.rows
-        return _core.Rows.dense(rows_in_their_span(problem, self.n_threads, self.watch.core))
+            return problem.X
+        return rows_in_their_span(problem, self.n_threads, self.watch.core)
+
+    def _same_columns(self, iterate: _Iterate) -> bool:
+        return iterate.rows.shape[1] == self.problem.n_cols
 
     def _certify(self, iterate: _Iterate) -> float:
-        same_columns = iterate.rows is self.problem.rows
-        w = np.ascontiguousarray(iterate.v[: self.problem.n_cols]) if same_columns else None
+        d, bias = self.problem.n_cols, self.problem.bias
+        w = np.ascontiguousarray(iterate.v[:d]) if self._same_columns(iterate) else None
+        b = bias.value * float(iterate.v[-1]) if bias.value and w is not None else None
         iterate.drop_scratch()
-        found = recover(self.problem, iterate.alpha, self.n_threads, w)
+        found = recover(self.problem, iterate.constraints.multipliers(iterate.alpha), self.n_threads, w, b)
         self.best = better(self.best, found)
         return found.gap
 

@@ -67,6 +67,8 @@ class Cholesky:
 class NormalSystem:
     """Size of the columns: R + XᵀDX formed and factored."""
 
+    iterative = False
+
     def __init__(
         self,
         rows: _core.Rows,
@@ -91,8 +93,56 @@ class NormalSystem:
         return self.factor.solve(g)
 
 
+class GramCache:
+    """Inner products of rows that were active before: active sets change little from step to step."""
+
+    MOST_ROWS = 4000
+
+    def __init__(self, rows: _core.Rows, n_threads: int) -> None:
+        self.rows, self.n_threads = rows, n_threads
+        self.known = np.empty(0, dtype=np.int64)
+        self.place = np.full(0, -1, dtype=np.int64)
+        self.products = np.empty((0, 0))
+
+    def gram(self, chosen: NDArray[np.int64], watch: _core.Watch | None) -> Vector:
+        """⟨x_j, x_k⟩ of the chosen rows, as a matrix of its own."""
+        if len(self.place) == 0:
+            self.place = np.full(self.rows.shape[0], -1, dtype=np.int64)
+        new = chosen[self.place[chosen] < 0]
+        if len(self.known) + len(new) > self.MOST_ROWS or 2 * len(new) > len(chosen):
+            return self._afresh(chosen, watch)
+        if len(new):
+            old = len(self.known)
+            together = np.concatenate([self.known, new])
+            block = np.empty((len(new), len(together)))
+            _core.gram_block(self.rows, new, together, block, self.n_threads, watch)
+            grown = np.empty((len(together), len(together)))
+            grown[:old, :old] = self.products
+            grown[old:] = block
+            grown[:old, old:] = block[:, :old].T
+            self._keep(together, grown)
+        at = self.place[chosen]
+        return np.ascontiguousarray(self.products[np.ix_(at, at)])
+
+    def _afresh(self, chosen: NDArray[np.int64], watch: _core.Watch | None) -> Vector:
+        G = np.zeros((len(chosen), len(chosen)))
+        _core.gram(self.rows, chosen, G, self.n_threads, watch)
+        G = np.triu(G) + np.triu(G, 1).T
+        if len(chosen) <= self.MOST_ROWS:
+            self.place[self.known] = -1
+            self._keep(chosen.copy(), G)
+            return G.copy()
+        return G
+
+    def _keep(self, known: NDArray[np.int64], products: Vector) -> None:
+        self.known, self.products = known, products
+        self.place[known] = np.arange(len(known))
+
+
 class GramSystem:
     """Size of the active rows F: (D⁻¹ + X_F X_Fᵀ), by the identity of Woodbury."""
+
+    iterative = False
 
     def __init__(
         self,
@@ -103,18 +153,17 @@ class GramSystem:
         *,
         bias_ridge: float = 0.0,
         watch: _core.Watch | None = None,
+        cache: GramCache | None = None,
     ) -> None:
         self.rows, self.bias, self.n_threads, self.watch = rows, bias, n_threads, watch
         self.ridge = 1.0 if bias.penalised else bias_ridge
         self.active = np.flatnonzero(D).astype(np.int64)
         n = len(self.active)
-        K = np.zeros((n, n))
         if n:
-            _core.gram(rows, self.active, K, n_threads, watch)
+            K = (cache or GramCache(rows, n_threads)).gram(self.active, watch)
             K[np.arange(n), np.arange(n)] += 1.0 / D[self.active]
             self.factor = Cholesky(K)
             self.ones = self.factor.solve(np.full(n, bias.value)) if bias.value else np.zeros(n)
-
     def _spread(self, c: Vector) -> Vector:
         full = np.zeros(self.rows.shape[0])
         full[self.active] = c
@@ -142,6 +191,71 @@ class GramSystem:
         return out
 
 
+class ConjugateGradients:
+    """No matrix at all: products with X, scaled by the diagonal of the system."""
+
+    iterative = True
+    MOST_STEPS = 500
+
+    def __init__(
+        self,
+        rows: _core.Rows,
+        D: Vector,
+        bias: Bias,
+        n_threads: int,
+        *,
+        bias_ridge: float = 0.0,
+        watch: _core.Watch | None = None,
+        squares: _core.Rows,
+    ) -> None:
+        self.rows, self.D, self.bias, self.n_threads, self.watch = rows, D, bias, n_threads, watch
+        self.ridge = 1.0 if bias.penalised else bias_ridge
+        d = rows.shape[1]
+        diagonal = np.empty(d + (bias.value != 0.0))
+        _core.combine(squares, D, diagonal[:d], n_threads, watch)
+        diagonal[:d] += 1.0
+        if bias.value:
+            diagonal[d] = max(self.ridge + bias.value**2 * float(D.sum()), 1e-280)
+        self.diagonal = diagonal
+        self.scores = np.empty(rows.shape[0])
+
+    def times(self, v: Vector) -> Vector:
+        d, beta = self.rows.shape[1], self.bias.value
+        _core.scores(
+            self.rows, np.ascontiguousarray(v[:d]), beta * float(v[d]) if beta else 0.0, self.scores, self.n_threads,
+            self.watch,
+        )  # fmt: skip
+        self.scores *= self.D
+        out = np.empty_like(v)
+        _core.combine(self.rows, self.scores, out[:d], self.n_threads, self.watch)
+        out[:d] += v[:d]
+        if beta:
+            out[d] = beta * float(self.scores.sum()) + self.ridge * float(v[d])
+        return out
+
+    def solve(self, g: Vector) -> Vector:
+        """To a tenth of the right-hand side at first, and more exactly as it shrinks beside the diagonal."""
+        x, r = np.zeros_like(g), g.copy()
+        z = r / self.diagonal
+        p, rho = z.copy(), float(r @ z)
+        start = rho
+        for _ in range(self.MOST_STEPS):
+            if rho <= 1e-4 * start:
+                break
+            Hp = self.times(p)
+            step = rho / float(p @ Hp)
+            x += step * p
+            r -= step * Hp
+            z = r / self.diagonal
+            before, rho = rho, float(r @ z)
+            p = z + (rho / before) * p
+        return x
+
+
+NewtonSystem = NormalSystem | GramSystem | ConjugateGradients
+LARGEST_SYSTEM = 6000
+
+
 def newton_system(
     rows: _core.Rows,
     D: Vector,
@@ -150,10 +264,28 @@ def newton_system(
     *,
     bias_ridge: float = 0.0,
     watch: _core.Watch | None = None,
-) -> NormalSystem | GramSystem:
-    """The smaller of the two forms."""
-    if rows.shape[1] > max(int(np.count_nonzero(D)), 100):
-        return GramSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)
+    cache: GramCache | None = None,
+    squares: _core.Rows | None = None,
+) -> NewtonSystem | None:
+    """The cheapest form; ``squares`` (the rows with every number squared) allows conjugate gradients.
+
+    None if none is possible.
+    """
+    d, active = rows.shape[1], int(np.count_nonzero(D))
+    size = min(d, active)
+    if squares is not None and size > 300:
+        # Direct: form and factor. Iterative: some fifty products with X, both ways.
+        per_row = rows.nnz / max(1, rows.shape[0])
+        form = active * active * per_row * 1e-9 if active < d else active * per_row * (per_row if rows.is_sparse else d) * 3e-10
+        direct = form + size**3 / 6e10
+        if size > LARGEST_SYSTEM or direct > 100.0 * rows.nnz * 1e-9:
+            return ConjugateGradients(
+                rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch, squares=squares
+            )
+    if size > LARGEST_SYSTEM:
+        return None
+    if d > max(active, 100):
+        return GramSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch, cache=cache)
     try:
         return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, careful=False, watch=watch)
     except Breakdown:

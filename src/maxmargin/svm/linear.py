@@ -18,7 +18,8 @@ from sklearn.utils.validation import validate_data
 
 from maxmargin.certificates import OptimalityCertificate
 from maxmargin.positions import check_positions
-from maxmargin.problem import Problem, check_weights, positive_number
+from maxmargin.inputs import check_weights, positive_number
+from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Status, Vector
 from maxmargin.solvers import SOLVERS, Solver, automatic

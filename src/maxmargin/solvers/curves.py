@@ -1,0 +1,130 @@
+"""What a loss looks like to Newton's method: multipliers pi and curvatures D as functions of the scores.
+
+Each curve describes a convex, once differentiable psi(w, b) = ½‖w‖² + Σ phi_i(f_i) with −phi_i'(f_i) = sign_i pi_i and
+phi_i'' = D_i. For smooth losses psi is the primal itself. For the others it is the augmented Lagrangian with anchors a_i
+and penalties sigma_i, whose multipliers solve
+
+    maximise over u   u r − c h*(u/c) − (u − a)²/(2 sigma),    r = target − sign·f.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.losses import DualBox, Loss, SlackPower
+
+Vector = NDArray[np.float64]
+
+
+class Curve(Protocol):
+    """Multipliers and curvatures at scores; then the derivative along a direction."""
+
+    exact: bool  # psi is quadratic between finitely many pieces, so that a full step within one is exact
+
+    def at(self, scores: Vector) -> tuple[Vector, Vector]:
+        """pi and D at these scores (with the bias)."""
+        ...
+
+    def along(self, d_scores: Vector) -> None:
+        """Look from the last scores into this direction."""
+        ...
+
+    def pull(self, t: float) -> float:
+        """Σ pi_i(scores + t d_scores) sign_i d_scores_i."""
+        ...
+
+
+class Piecewise:
+    """Losses whose dual is a box: hinge and ε-insensitive with penalties, their squares without."""
+
+    exact = True
+
+    def __init__(self, sign: Vector, target: Vector, box: DualBox, sigma: Vector, anchor: Vector) -> None:
+        self.sign, self.target, self.box, self.sigma, self.anchor = sign, target, box, sigma, anchor
+
+    def at(self, scores: Vector) -> tuple[Vector, Vector]:
+        box = self.box
+        self.z = self.target - self.sign * scores
+        self.z *= self.sigma
+        self.z += self.anchor
+        shrunk = self.z
+        if box.kink > 0.0:
+            width = box.kink * self.sigma
+            shrunk = shrunk - np.clip(shrunk, -width, width)
+        inside = (shrunk > box.lower) & (shrunk < box.upper)
+        if box.kink > 0.0:
+            inside &= shrunk != 0.0
+        return np.clip(shrunk, box.lower, box.upper), np.where(inside, self.sigma, 0.0)
+
+    def along(self, d_scores: Vector) -> None:
+        self.dm = self.sign * d_scores
+
+    def pull(self, t: float) -> float:
+        box = self.box
+        return _core.clipped_slope(self.z, self.dm, box.lower, box.upper, self.sigma, box.kink, t)
+
+
+class Smooth:
+    """Losses with a second derivative everywhere: logistic, slack to a power of 2 or more."""
+
+    exact = False
+
+    def __init__(self, sign: Vector, target: Vector, cost: Vector, loss: Loss) -> None:
+        self.sign, self.target, self.cost, self.loss = sign, target, cost, loss
+
+    def at(self, scores: Vector) -> tuple[Vector, Vector]:
+        self.r = self.target - self.sign * scores
+        share, bend = self.loss.share_and_bend(self.r)
+        return self.cost * share, self.cost * bend
+
+    def along(self, d_scores: Vector) -> None:
+        self.dm = self.sign * d_scores
+
+    def pull(self, t: float) -> float:
+        return float((self.cost * self.loss.share(self.r - t * self.dm)) @ self.dm)
+
+
+class LowPower:
+    """Slack to a power between 1 and 2, whose curvature is infinite where the slack begins; penalties bound it."""
+
+    exact = False
+
+    def __init__(
+        self, sign: Vector, target: Vector, cost: Vector, loss: SlackPower, sigma: Vector, anchor: Vector
+    ) -> None:
+        self.sign, self.target, self.cost, self.power = sign, target, cost, loss.power
+        self.sigma, self.anchor = sigma, anchor
+
+    def at(self, scores: Vector) -> tuple[Vector, Vector]:
+        self.z = self.anchor + self.sigma * (self.target - self.sign * scores)
+        pi, slack = self._solve(self.z)
+        p1 = self.power - 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            bend = np.where(pi > 0.0, slack / (p1 * pi), 0.0)  # d slack / d pi
+        inside = (self.z > 0.0) & (self.cost > 0.0)
+        return pi, np.where(inside, self.sigma / (1.0 + self.sigma * bend), 0.0)
+
+    def along(self, d_scores: Vector) -> None:
+        self.dm = self.sign * d_scores
+
+    def pull(self, t: float) -> float:
+        return float(self._solve(self.z - t * self.sigma * self.dm)[0] @ self.dm)
+
+    def _solve(self, z: Vector) -> tuple[Vector, Vector]:
+        """pi = p c v and slack = v^m, m = 1/(p − 1), with sigma v^m + p c v = z: Newton from the right of the root."""
+        m = 1.0 / (self.power - 1.0)
+        price = self.power * self.cost
+        z = np.where(self.cost > 0.0, np.maximum(z, 0.0), 0.0)
+        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+            v = np.minimum(np.where(price > 0.0, z / price, 0.0), (z / self.sigma) ** (1.0 / m))
+            for _ in range(60):
+                bent = self.sigma * v ** (m - 1.0)
+                step = np.where(v > 0.0, (bent * v + price * v - z) / (m * bent + price), 0.0)
+                v = np.maximum(v - step, 0.0)
+                if np.all(np.abs(step) <= 1e-15 * v):
+                    break
+            return price * v, v**m

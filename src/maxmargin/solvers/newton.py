@@ -1,0 +1,172 @@
+"""Newton's method from a nested sequence of samples.
+
+Solves the primal for smooth losses, and the augmented Lagrangian for the others (see
+:mod:`~maxmargin.solvers.newton_method`). Many rows of few columns are overdetermined: the solution of an eighth of them is
+within the noise of the sample from the solution of all, so that all rows are only needed for the last few steps.
+
+References
+----------
+Mangasarian: A finite Newton method for classification, 2002. Keerthi, DeCoste: A modified finite Newton method for
+fast solution of large scale linear SVMs, 2005. Lin, Weng, Keerthi: Trust region Newton method for large-scale
+logistic regression, 2008. Yan, Li: An efficient augmented Lagrangian method for support vector machine, 2020.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.problem import Problem
+from maxmargin.runtime import Watch, blas_guard, effective_threads
+from maxmargin.solution import History, Solution, Status
+from maxmargin.solvers.base import Point, Start, as_solution, better, recover, starting_point
+from maxmargin.solvers.newton_method import NewtonMethod
+
+Vector = NDArray[np.float64]
+
+SAMPLE = 8  # a sample holds one row in eight
+
+
+@dataclass(frozen=True)
+class Newton:
+    """Newton's method.
+
+    Parameters
+    ----------
+    tol : relative duality gap to reach.
+    max_iter : limit on Newton steps.
+    n_threads : threads, None for all that the process may use.
+    sampling : solve samples of the rows first, where there are many more rows than columns.
+
+    Guarantees
+    ----------
+    The returned dual point is feasible and the gap is computed from it; the bits do not depend on n_threads.
+
+    Examples
+    --------
+    >>> from maxmargin import Problem
+    >>> problem = Problem.from_arrays([[-1.0], [1.0]], [0, 1], loss="hinge")
+    >>> Newton().solve(problem).w.round(9)
+    array([1.])
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 1000
+    n_threads: int | None = None
+    sampling: bool = True
+    reason: str = "asked for"
+    name: str = field(default="newton", init=False)
+
+    def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
+        watch = watch or Watch()
+        with blas_guard:
+            return _Run(self, problem, watch).solve(start)
+
+
+class _Run:
+    def __init__(self, solver: Newton, problem: Problem, watch: Watch) -> None:
+        self.solver, self.problem, self.watch = solver, problem, watch
+        self.n_threads = effective_threads(solver.n_threads)
+        self.history, self.n_iter = History(), 0
+        self.best: Point | None = None
+
+    def solve(self, start: Start) -> Solution:
+        status = Status.CONVERGED
+        try:
+            self.best = starting_point(self.problem, start, self.n_threads)
+            share = None
+            if self.best is None:
+                sampled = self._from_sample()
+                share = 0.3 if sampled else None
+                if self.best is None:
+                    self.best = recover(self.problem, np.zeros(self.problem.n_rows), self.n_threads)
+            if self.best.gap > self.solver.tol or start is None:
+                self._newton(share)
+            if self.best.gap > self.solver.tol:
+                out_of_steps = self.n_iter >= self.solver.max_iter
+                status = Status.ITERATION_LIMIT if out_of_steps else Status.NUMERICAL_LIMIT
+                if self.watch.past_deadline:
+                    status = Status.TIME_LIMIT
+                elif self.watch.stop_requested:
+                    status = Status.INTERRUPTED
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        except _core.DeadlineReached:
+            status = Status.TIME_LIMIT
+        best = self.best if self.best is not None else recover(self.problem, np.zeros(self.problem.n_rows), 1)
+        solver = self.solver
+        return as_solution(
+            self.problem, best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name, solver.reason
+        )
+
+    def _newton(self, share: float | None) -> None:
+        assert self.best is not None
+        left = max(1, self.solver.max_iter - self.n_iter)
+        method = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=left, enough=self.solver.tol)
+        try:
+            method.run(self.best, penalty=10.0, share=share)
+        finally:
+            self.best = better(self.best, method.best)
+            self.n_iter += method.steps
+            self.history.add(self.n_iter, self.watch.seconds, self.best.gap, "newton", certified=True)
+
+    def _from_sample(self) -> bool:
+        """Whether a sample gave a hyperplane to start at."""
+        problem = self.problem
+        if not self.solver.sampling or not worth_sampling(problem):
+            return False
+        chosen = sample_rows(problem)
+        part = problem.part(chosen, problem.n_rows / len(chosen))
+        if not problem.loss.regression and len(np.unique(part.y[part.cost > 0.0])) < 2:
+            return False
+        solver = replace(self.solver, tol=max(self.solver.tol, 1e-4))
+        answer = _Run(solver, part, self.watch).solve(None)
+        self.n_iter += answer.n_iter
+        self.history.add(self.n_iter, self.watch.seconds, answer.gap, f"sample of {len(chosen)} rows")
+        if answer.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+            self._start_at(answer)
+            raise KeyboardInterrupt if answer.status is Status.INTERRUPTED else _core.DeadlineReached
+        self._start_at(answer)
+        return True
+
+    def _start_at(self, answer: Solution) -> None:
+        """The multipliers that belong to a hyperplane: exact for smooth losses, centred at the margin for others."""
+        problem = self.problem
+        scores = np.empty(problem.n_rows)
+        _core.scores(problem.rows, answer.w, answer.b, scores, self.n_threads)
+        r = problem.loss.residual(scores, problem.y)
+        if problem.loss.smooth or not problem.loss.has_box:
+            alpha = problem.cost * problem.loss.share(r)
+        else:
+            alpha = centred(problem, r)
+        self.best = recover(problem, alpha, self.n_threads, answer.w, answer.b)
+
+
+def worth_sampling(problem: Problem) -> bool:
+    """Many more rows than unknowns."""
+    unknowns = problem.n_cols + 1
+    if sp.issparse(problem.X):
+        unknowns = min(unknowns, int(problem.nnz / problem.n_rows * 20.0))
+    return problem.n_rows >= SAMPLE * max(1000, 10 * unknowns)
+
+
+def sample_rows(problem: Problem) -> NDArray[np.intp]:
+    """One row in eight, at random but always the same."""
+    order = np.random.default_rng(problem.n_rows).permutation(problem.n_rows)
+    return np.sort(order[: problem.n_rows // SAMPLE])
+
+
+def centred(problem: Problem, r: Vector) -> Vector:
+    """Multipliers half-way between their bounds on the margin, at a bound outside a band of a few hundred rows."""
+    box = problem.box
+    few = min(problem.n_rows - 1, 5 * (problem.n_cols + 1))
+    if box.kink > 0.0:
+        outside = np.abs(r) - box.kink
+        width = max(float(np.partition(np.abs(outside), few)[few]), 1e-300)
+        return np.sign(r) * box.upper * np.clip(0.5 + 0.5 * outside / width, 0.0, 1.0)
+    width = max(float(np.partition(np.abs(r), few)[few]), 1e-300)
+    return box.lower + (box.upper - box.lower) * np.clip(0.5 + 0.5 * r / width, 0.0, 1.0)

@@ -1,0 +1,313 @@
+"""Newton's method on the primal, or on the augmented Lagrangian where the primal has corners.
+
+From a point the method minimises psi of :mod:`~maxmargin.solvers.curves` by Newton steps with an exact line search. For
+smooth losses that is the primal. For the hinge, the ε-insensitive loss and slack powers below 2 it is the method of
+multipliers: minimise psi, put anchor = pi, enlarge sigma, repeat. Where psi is piecewise quadratic, each round solves the
+equations of the rows inside their box (the active set) more exactly, so the method ends at rounding level.
+
+Rows far from the margin keep their multiplier while the others are solved: a working set W, chosen anew after
+each round from the certified point, so that a step costs little more than the rows that are in doubt.
+
+References
+----------
+Hestenes: Multiplier and gradient methods, 1969. Rockafellar: Augmented Lagrangians and applications of the
+proximal point algorithm in convex programming, 1976. Qi, Sun: A nonsmooth version of Newton's method, 1993.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.losses import SlackPower
+from maxmargin.problem import Problem
+from maxmargin.runtime import Watch
+from maxmargin.solvers.base import Point, better, recover
+from maxmargin.solvers.curves import Curve, LowPower, Piecewise, Smooth
+from maxmargin.solvers.newton_system import Breakdown, GramCache, NewtonSystem, newton_system
+
+Vector = NDArray[np.float64]
+
+EXACT = 1e-13  # a relative gap that rounding explains
+
+
+@dataclass
+class _WorkingSet:
+    """The rows in doubt, what all others contribute, and the present hyperplane."""
+
+    chosen: NDArray[np.intp] | slice
+    settled: Vector
+    rows: _core.Rows
+    alpha: Vector
+    sigma: Vector
+    fixed_w: Vector
+    fixed_sum: float
+    w: Vector
+    b: float
+    scores: Vector
+    cache: GramCache
+
+    @property
+    def largest_sigma(self) -> float:
+        return float(self.sigma.max()) if len(self.sigma) else 1.0
+
+
+class NewtonMethod:
+    """Takes a certified point to the optimum; ``best`` is the best point met, also after an interrupt.
+
+    Parameters
+    ----------
+    enough : relative gap at which the work may end where more digits would cost much (iterative linear solves).
+    """
+
+    def __init__(
+        self, problem: Problem, n_threads: int, watch: Watch, *, max_steps: int = 200, enough: float = EXACT
+    ) -> None:
+        self.problem, self.n_threads, self.watch, self.max_steps = problem, n_threads, watch, max_steps
+        self.enough = enough
+        self.steps = 0
+        loss = problem.loss
+        self.rounds = not loss.smooth  # multipliers are needed
+        self.boxed = self.rounds and loss.has_box  # rows far from the margin have a multiplier at a bound
+        self.best: Point
+        self.rounding = 0.0  # of a gradient: what the sum Σ alpha sign x cannot resolve
+        self._squared: _core.Rows | None = None
+        self.iterative = False  # whether a linear system had to be solved by conjugate gradients
+
+    def run(self, point: Point, *, penalty: float = 100.0, share: float | None = None) -> Point:
+        """Work until no more digits can be gained; ``penalty`` is the first sigma in the problem's own units.
+
+        ``share`` of the rows makes the first working set; by default the gap decides.
+        """
+        self.best, stalled, widen = point, 0, 1.0
+        while self.steps < self.max_steps and self.best.gap > EXACT and stalled < 2:
+            if self.watch.past_deadline or self.watch.stop_requested:
+                break
+            before = self.best.gap
+            by_gap = 0.1 if before < 1e-5 else 0.3 if before < 0.1 else 1.0
+            work = self._choose(self.best, penalty, widen * (by_gap if share is None else share))
+            share = None
+            try:
+                finished = self._solve(work, 1e-12 if before < 1e-5 else 0.1 * before)
+            except Breakdown:
+                break
+            except (KeyboardInterrupt, _core.DeadlineReached):
+                self._absorb(work)
+                raise
+            found = self._absorb(work)
+            self.watch.report(self.steps, self.best.gap)
+            if self.best.gap <= self.enough and (self.iterative or not self.rounds):
+                break
+            if found.gap > 0.3 * before:
+                stalled, widen = stalled + 1, 3.0 * widen
+            else:
+                stalled, widen = 0, 1.0
+            if not finished:
+                break
+            penalty = 1000.0
+        return self.best
+
+    def _absorb(self, work: _WorkingSet) -> Point:
+        """The certified point of the working set's multipliers and hyperplane, kept if it is better."""
+        alpha = work.settled.copy()
+        alpha[work.chosen] = work.alpha
+        found = recover(self.problem, alpha, self.n_threads, work.w, work.b)
+        self.best = better(self.best, found)
+        return found
+
+    def _choose(self, point: Point, penalty: float, share: float) -> _WorkingSet:
+        """The rows nearest to the margin; all rows where multipliers are not at a bound far from it."""
+        problem = self.problem
+        n, sigma = problem.n_rows, self._penalty(point, penalty)
+        self.rounding = float(np.finfo(np.float64).eps) * float(np.abs(point.alpha) @ np.sqrt(problem.squared_norms))
+        count = max(int(share * n), 2000)
+        if not self.boxed or count >= n:
+            return _WorkingSet(
+                slice(None), point.alpha, problem.rows, point.alpha.copy(), sigma, np.zeros(problem.n_cols), 0.0,
+                point.w.copy(), point.b, point.scores.copy(), GramCache(problem.rows, self.n_threads),
+            )  # fmt: skip
+        lower, upper = problem.box.lower, problem.box.upper
+        kink = problem.box.kink
+        r = problem.target - problem.sign * (point.scores + point.b)
+        distance = np.abs(np.abs(r) - kink) if kink > 0.0 else np.abs(r)
+        # Far from the margin a multiplier is at a bound; one that is well between two of them still has to decide.
+        room = upper - lower if kink == 0.0 else upper
+        fraction = np.divide(np.abs(point.alpha), room, out=np.zeros(n), where=room > 0.0)
+        inside = (fraction > 1e-3) & (fraction < 1.0 - 1e-3)
+        chosen = np.sort(np.argpartition(np.where(inside, 0.0, distance), count)[:count])
+        settled = np.where(r > kink, upper, np.where(r < -kink, lower, 0.0))
+        fixed = settled * problem.sign
+        fixed[chosen] = 0.0
+        fixed_w = np.empty(problem.n_cols)
+        _core.combine(problem.rows, fixed, fixed_w, self.n_threads)
+        rows = problem.take_rows(chosen)
+        return _WorkingSet(
+            chosen, settled, rows, point.alpha[chosen], sigma[chosen], fixed_w, float(fixed.sum()), point.w.copy(),
+            point.b, point.scores[chosen], GramCache(rows, self.n_threads),
+        )  # fmt: skip
+
+    def _penalty(self, point: Point, penalty: float) -> Vector:
+        cost = self.problem.cost
+        if not self.rounds:
+            return np.where(cost > 0.0, 2.0 * cost, 1.0)
+        norms = self.problem.squared_norms
+        support = point.alpha != 0.0
+        size = float(norms[support].mean()) if support.any() else float(norms.mean())
+        typical = float(cost[cost > 0.0].mean())
+        return np.full_like(cost, penalty * min(typical, 1.0 / max(size, 1e-300)))
+
+    def _curve(self, work: _WorkingSet, anchor: Vector) -> Curve:
+        problem, loss, chosen = self.problem, self.problem.loss, work.chosen
+        sign, target = problem.sign[chosen], problem.target[chosen]
+        if loss.has_box:
+            return Piecewise(sign, target, problem.box.part(chosen), work.sigma, anchor)
+        cost = problem.cost[chosen]
+        if loss.smooth:
+            return Smooth(sign, target, cost, loss)
+        assert isinstance(loss, SlackPower)
+        return LowPower(sign, target, cost, loss, work.sigma, anchor)
+
+    def _solve(self, work: _WorkingSet, ask: float) -> bool:
+        """Rounds of the method of multipliers on the working set until active rows have |residual| ≤ ask."""
+        if not self.rounds:
+            return self._minimise(work, np.zeros_like(work.alpha))
+        before, largest = math.inf, float(self.problem.cost.max())
+        while True:
+            anchor, w, b, scores = work.alpha, work.w.copy(), work.b, work.scores.copy()
+            if not self._minimise(work, anchor):
+                if before < math.inf:  # sigma is too large for rounding: the last round's answer stands
+                    work.alpha, work.w, work.b, work.scores = anchor, w, b, scores
+                return before < math.inf
+            moved = float(np.abs(work.alpha - anchor).max()) if len(anchor) else 0.0
+            violation = moved / work.largest_sigma  # the largest residual among active rows
+            if violation <= ask or (violation > 0.5 * before and violation < 1e-6):
+                return True
+            before = violation
+            work.sigma = work.sigma * 10.0
+            if work.largest_sigma > 1e12 * largest:
+                return True
+
+    def _minimise(self, work: _WorkingSet, anchor: Vector) -> bool:
+        """Newton's method on psi; leaves pi in work.alpha and returns whether it belongs to a minimiser."""
+        bias, d, curve = self.problem.bias, len(work.w), self._curve(work, anchor)
+        sign = self.problem.sign[work.chosen]
+        # A proximal term keeps the bias determined while nothing is active; rounds of multipliers remove it again.
+        ridge = 1e-10 * work.largest_sigma if bias.free and self.rounds else 0.0
+        centre, d_scores = work.b, np.empty(len(sign))
+        gradient = np.empty(d + (bias.value != 0.0))
+        before, step, best_size = np.zeros(0), 0.0, math.inf
+        while True:
+            work.alpha, D = pi, D = curve.at(work.scores + work.b)
+            pull = sign * pi
+            _core.combine(work.rows, pull, gradient[:d], self.n_threads, self.watch.core)
+            gradient[:d] += work.fixed_w - work.w
+            if bias.value:
+                held = work.b / bias.value if bias.penalised else ridge * (work.b - centre)
+                gradient[d] = bias.value * (float(pull.sum()) + work.fixed_sum) - held
+            if curve.exact and step == 1.0 and not self.iterative and np.array_equal(D, before):
+                return True  # a full step within one piece of a quadratic leaves only rounding
+            size = float(np.linalg.norm(gradient[:d]))
+            if self._small(gradient, size, pi, anchor, work):
+                return True
+            if not self.rounds and step == 1.0 and size > 0.9 * best_size and size < 1e-6 * float(np.linalg.norm(work.w)):
+                return True  # rounding keeps it from falling any further
+            best_size = min(size, best_size)
+            if self.steps >= self.max_steps:
+                return False
+            before = D
+            system = self._system(work, D, ridge)
+            if system is None:
+                return False
+            dw, db, step = self._step(work, curve, system, gradient, ridge, centre, d_scores)
+            work.w += step * dw
+            work.b += step * db
+            work.scores += step * d_scores
+            if step < 1e-10:
+                return False
+
+    def _system(self, work: _WorkingSet, D: Vector, ridge: float) -> NewtonSystem | None:
+        damping = ridge if self.rounds else 1e-15 * float(self.problem.cost.sum()) + 1e-280
+        system = newton_system(
+            work.rows, D, self.problem.bias, self.n_threads, bias_ridge=damping, watch=self.watch.core,
+            cache=work.cache, squares=None if self.rounds else self._squares(work.rows),
+        )  # fmt: skip
+        self.iterative = self.iterative or (system is not None and system.iterative)
+        return system
+
+    def _squares(self, rows: _core.Rows) -> _core.Rows | None:
+        """The rows with every number squared, for sparse rows only: dense systems are factored."""
+        if not sp.issparse(self.problem.X) or rows is not self.problem.rows:
+            return None
+        if self._squared is None:
+            X = self.problem.X
+            data = X.data.astype(np.float64)
+            self._squared = _core.Rows.csr(data * data, X.indices, X.indptr, X.shape[1])
+        return self._squared
+
+    def _step(
+        self, work: _WorkingSet, curve: Curve, system: NewtonSystem, gradient: Vector, ridge: float, centre: float,
+        d_scores: Vector,
+    ) -> tuple[Vector, float, float]:  # fmt: skip
+        """Direction (dw, db) and step length; fills d_scores."""
+        bias, d = self.problem.bias, len(work.w)
+        v = system.solve(gradient)
+        if not np.all(np.isfinite(v)):
+            raise Breakdown("the Newton step is not finite")
+        dw = np.ascontiguousarray(v[:d])
+        db = bias.value * float(v[d]) if bias.value else 0.0
+        _core.scores(work.rows, dw, 0.0, d_scores, self.n_threads, self.watch.core)
+        curve.along(d_scores + db)
+        step = self._line_search(work, curve, dw, db, ridge, centre)
+        self.steps += 1
+        return dw, db, step
+
+    def _small(self, gradient: Vector, size: float, pi: Vector, anchor: Vector, work: _WorkingSet) -> bool:
+        d = len(work.w)
+        size_b = abs(float(gradient[d])) if len(gradient) > d else 0.0
+        if self.rounds:
+            # Rockafellar's criterion: the gradient need only be small beside the multipliers' own movement.
+            movement = 0.1 * float(np.linalg.norm(pi - anchor)) / math.sqrt(work.largest_sigma)
+            enough = max(movement, self.rounding)
+            return size_b <= enough and size <= enough
+        # For psi = primal the gap is ½‖gradient‖², once the bias is balanced.
+        target = 0.1 * self.enough if self.iterative else 1e-15
+        enough = max(math.sqrt(2.0 * target * abs(self.best.primal)), 4.0 * self.rounding)
+        balanced = size_b <= 1e-6 * max(float(np.abs(pi).sum()), 1e-300)
+        return size <= enough and balanced
+
+    def _line_search(
+        self, work: _WorkingSet, curve: Curve, dw: Vector, db: float, ridge: float, centre: float
+    ) -> float:
+        """The exact minimiser along the direction: a root of the rising derivative."""
+        bias = self.problem.bias
+        along = float((work.w - work.fixed_w) @ dw) - work.fixed_sum * db
+        curvature = float(dw @ dw)
+        if bias.penalised:
+            along += work.b * db / bias.value**2
+            curvature += (db / bias.value) ** 2
+        elif bias.free:
+            along += ridge * (work.b - centre) * db
+            curvature += ridge * db * db
+
+        def slope(t: float) -> float:
+            return along + t * curvature - curve.pull(t)
+
+        at_zero, at_one = slope(0.0), slope(1.0)
+        if at_one <= (1e-10 if curve.exact else 0.1) * abs(at_zero):
+            return 1.0
+        low, high, f_low, f_high = 0.0, 1.0, at_zero, at_one
+        for _ in range(40):  # Illinois: secant steps that keep the bracket
+            t = low - f_low * (high - low) / (f_high - f_low) if f_high > f_low else 0.5 * (low + high)
+            f = slope(t)
+            if abs(f) <= 1e-3 * abs(at_zero) or high - low < 1e-12:
+                return t
+            if f > 0.0:
+                high, f_high, f_low = t, f, 0.5 * f_low
+            else:
+                low, f_low, f_high = t, f, 0.5 * f_high
+        return low if low > 0.0 else high
