@@ -78,14 +78,11 @@ class _Run:
         status = Status.CONVERGED
         try:
             self.best = starting_point(self.problem, start, self.n_threads)
-            share = None
+            width = self._from_sample() if self.best is None else 0.0
             if self.best is None:
-                sampled = self._from_sample()
-                share = 0.3 if sampled else None
-                if self.best is None:
-                    self.best = recover(self.problem, np.zeros(self.problem.n_rows), self.n_threads)
+                self.best = recover(self.problem, np.zeros(self.problem.n_rows), self.n_threads)
             if self.best.gap > self.solver.tol or start is None:
-                self._newton(share)
+                self._newton(width)
             if self.best.gap > self.solver.tol:
                 out_of_steps = self.n_iter >= self.solver.max_iter
                 status = Status.ITERATION_LIMIT if out_of_steps else Status.NUMERICAL_LIMIT
@@ -103,26 +100,31 @@ class _Run:
             self.problem, best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name, solver.reason
         )
 
-    def _newton(self, share: float | None) -> None:
+    def _newton(self, width: float) -> None:
+        """``width`` of the band of rows whose multipliers are between bounds; 0 if nothing is known."""
         assert self.best is not None
         left = max(1, self.solver.max_iter - self.n_iter)
         method = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=left, enough=self.solver.tol)
         try:
-            method.run(self.best, penalty=10.0, share=share)
+            if width > 0.0:
+                cost = self.problem.cost
+                method.run(self.best, sigma=float(cost[cost > 0.0].mean()) / (2.0 * width), share=0.3)
+            else:
+                method.run(self.best, penalty=10.0)
         finally:
             self.best = better(self.best, method.best)
             self.n_iter += method.steps
             self.history.add(self.n_iter, self.watch.seconds, self.best.gap, "newton", certified=True)
 
-    def _from_sample(self) -> bool:
-        """Whether a sample gave a hyperplane to start at."""
+    def _from_sample(self) -> float:
+        """Start at the hyperplane of a sample, if that pays; the width of the band around its margin."""
         problem = self.problem
         if not self.solver.sampling or not worth_sampling(problem):
-            return False
+            return 0.0
         chosen = sample_rows(problem)
         part = problem.part(chosen, problem.n_rows / len(chosen))
         if not problem.loss.regression and len(np.unique(part.y[part.cost > 0.0])) < 2:
-            return False
+            return 0.0
         solver = replace(self.solver, tol=max(self.solver.tol, 1e-4))
         answer = _Run(solver, part, self.watch).solve(None)
         self.n_iter += answer.n_iter
@@ -130,20 +132,21 @@ class _Run:
         if answer.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
             self._start_at(answer)
             raise KeyboardInterrupt if answer.status is Status.INTERRUPTED else _core.DeadlineReached
-        self._start_at(answer)
-        return True
+        return self._start_at(answer)
 
-    def _start_at(self, answer: Solution) -> None:
+    def _start_at(self, answer: Solution) -> float:
         """The multipliers that belong to a hyperplane: exact for smooth losses, centred at the margin for others."""
         problem = self.problem
         scores = np.empty(problem.n_rows)
         _core.scores(problem.rows, answer.w, answer.b, scores, self.n_threads)
         r = problem.loss.residual(scores, problem.y)
+        width = 0.0
         if problem.loss.smooth or not problem.loss.has_box:
             alpha = problem.cost * problem.loss.share(r)
         else:
-            alpha = centred(problem, r)
+            alpha, width = centred(problem, r)
         self.best = recover(problem, alpha, self.n_threads, answer.w, answer.b)
+        return width
 
 
 def worth_sampling(problem: Problem) -> bool:
@@ -151,7 +154,7 @@ def worth_sampling(problem: Problem) -> bool:
     unknowns = problem.n_cols + 1
     if sp.issparse(problem.X):
         unknowns = min(unknowns, int(problem.nnz / problem.n_rows * 20.0))
-    return problem.n_rows >= SAMPLE * max(1000, 10 * unknowns)
+    return problem.n_rows >= SAMPLE * max(1000, 50 * unknowns)
 
 
 def sample_rows(problem: Problem) -> NDArray[np.intp]:
@@ -160,13 +163,13 @@ def sample_rows(problem: Problem) -> NDArray[np.intp]:
     return np.sort(order[: problem.n_rows // SAMPLE])
 
 
-def centred(problem: Problem, r: Vector) -> Vector:
-    """Multipliers half-way between their bounds on the margin, at a bound outside a band of a few hundred rows."""
+def centred(problem: Problem, r: Vector) -> tuple[Vector, float]:
+    """Multipliers half-way between their bounds on the margin, at a bound outside a band of rows; its width."""
     box = problem.box
-    few = min(problem.n_rows - 1, 5 * (problem.n_cols + 1))
+    few = min(problem.n_rows - 1, 30 * (problem.n_cols + 1))
+    outside = np.abs(r) - box.kink if box.kink > 0.0 else r
+    width = max(float(np.partition(np.abs(outside), few)[few]), 1e-300)
+    part = np.clip(0.5 + 0.5 * outside / width, 0.0, 1.0)
     if box.kink > 0.0:
-        outside = np.abs(r) - box.kink
-        width = max(float(np.partition(np.abs(outside), few)[few]), 1e-300)
-        return np.sign(r) * box.upper * np.clip(0.5 + 0.5 * outside / width, 0.0, 1.0)
-    width = max(float(np.partition(np.abs(r), few)[few]), 1e-300)
-    return box.lower + (box.upper - box.lower) * np.clip(0.5 + 0.5 * r / width, 0.0, 1.0)
+        return np.sign(r) * box.upper * part, width
+    return box.lower + (box.upper - box.lower) * part, width

@@ -76,24 +76,32 @@ class NewtonMethod:
         self.boxed = self.rounds and loss.has_box  # rows far from the margin have a multiplier at a bound
         self.best: Point
         self.rounding = 0.0  # of a gradient: what the sum Σ alpha sign x cannot resolve
+        # Newton's last step squares the gap; where a step is cheap, it is taken even if nobody asked for more digits.
+        self._large = problem.nnz > 1_000_000
         self._squared: _core.Rows | None = None
         self.iterative = False  # whether a linear system had to be solved by conjugate gradients
 
-    def run(self, point: Point, *, penalty: float = 100.0, share: float | None = None) -> Point:
+    def run(
+        self, point: Point, *, penalty: float = 100.0, sigma: float | None = None, share: float | None = None
+    ) -> Point:
         """Work until no more digits can be gained; ``penalty`` is the first sigma in the problem's own units.
 
-        ``share`` of the rows makes the first working set; by default the gap decides.
+        ``sigma`` itself may be given instead. ``share`` of the rows makes the first working set; by default the gap
+        decides.
         """
-        self.best, stalled, widen = point, 0, 1.0
+        self.best, stalled, widen, ask = point, 0, 1.0, 1.0
         while self.steps < self.max_steps and self.best.gap > EXACT and stalled < 2:
             if self.watch.past_deadline or self.watch.stop_requested:
                 break
-            before = self.best.gap
-            by_gap = 0.1 if before < 1e-5 else 0.3 if before < 0.1 else 1.0
+            before, apart = self.best.gap, self.best.primal - self.best.dual
+            ask = 1e-12 if before < 1e-5 else 0.1 * min(before, ask)
+            # Scores are off by the root of the gap, and so many rows are in doubt.
+            by_gap = max(0.02, 5.0 * math.sqrt(before)) if before < 0.1 else 1.0
             work = self._choose(self.best, penalty, widen * (by_gap if share is None else share))
-            share = None
+            if sigma is not None:
+                work.sigma = np.full_like(work.sigma, sigma)
             try:
-                finished = self._solve(work, 1e-12 if before < 1e-5 else 0.1 * before)
+                finished = self._solve(work, ask)
             except Breakdown:
                 break
             except (KeyboardInterrupt, _core.DeadlineReached):
@@ -101,15 +109,15 @@ class NewtonMethod:
                 raise
             found = self._absorb(work)
             self.watch.report(self.steps, self.best.gap)
-            if self.best.gap <= self.enough and (self.iterative or not self.rounds):
+            if self.best.gap <= self.enough and not self.rounds:
                 break
-            if found.gap > 0.3 * before:
+            if found.primal - found.dual > 0.3 * apart:
                 stalled, widen = stalled + 1, 3.0 * widen
             else:
-                stalled, widen = 0, 1.0
+                stalled, widen, share = 0, 1.0, None
             if not finished:
                 break
-            penalty = 1000.0
+            penalty, sigma = 1000.0, None
         return self.best
 
     def _absorb(self, work: _WorkingSet) -> Point:
@@ -175,11 +183,11 @@ class NewtonMethod:
     def _solve(self, work: _WorkingSet, ask: float) -> bool:
         """Rounds of the method of multipliers on the working set until active rows have |residual| ≤ ask."""
         if not self.rounds:
-            return self._minimise(work, np.zeros_like(work.alpha))
+            return self._minimise(work, np.zeros_like(work.alpha), self.max_steps)
         before, largest = math.inf, float(self.problem.cost.max())
         while True:
             anchor, w, b, scores = work.alpha, work.w.copy(), work.b, work.scores.copy()
-            if not self._minimise(work, anchor):
+            if not self._minimise(work, anchor, 20 if before < 1e-8 else self.max_steps):
                 if before < math.inf:  # sigma is too large for rounding: the last round's answer stands
                     work.alpha, work.w, work.b, work.scores = anchor, w, b, scores
                 return before < math.inf
@@ -192,15 +200,16 @@ class NewtonMethod:
             if work.largest_sigma > 1e12 * largest:
                 return True
 
-    def _minimise(self, work: _WorkingSet, anchor: Vector) -> bool:
+    def _minimise(self, work: _WorkingSet, anchor: Vector, most: int) -> bool:
         """Newton's method on psi; leaves pi in work.alpha and returns whether it belongs to a minimiser."""
+        limit = min(self.max_steps, self.steps + most)
         bias, d, curve = self.problem.bias, len(work.w), self._curve(work, anchor)
         sign = self.problem.sign[work.chosen]
         # A proximal term keeps the bias determined while nothing is active; rounds of multipliers remove it again.
         ridge = 1e-10 * work.largest_sigma if bias.free and self.rounds else 0.0
         centre, d_scores = work.b, np.empty(len(sign))
         gradient = np.empty(d + (bias.value != 0.0))
-        before, step, best_size = np.zeros(0), 0.0, math.inf
+        before, step, best_size, first, rough = np.zeros(0), 0.0, math.inf, 0.0, False
         while True:
             work.alpha, D = pi, D = curve.at(work.scores + work.b)
             pull = sign * pi
@@ -209,20 +218,24 @@ class NewtonMethod:
             if bias.value:
                 held = work.b / bias.value if bias.penalised else ridge * (work.b - centre)
                 gradient[d] = bias.value * (float(pull.sum()) + work.fixed_sum) - held
-            if curve.exact and step == 1.0 and not self.iterative and np.array_equal(D, before):
+            if curve.exact and step == 1.0 and not rough and np.array_equal(D, before):
                 return True  # a full step within one piece of a quadratic leaves only rounding
             size = float(np.linalg.norm(gradient[:d]))
             if self._small(gradient, size, pi, anchor, work):
                 return True
-            if not self.rounds and step == 1.0 and size > 0.9 * best_size and size < 1e-6 * float(np.linalg.norm(work.w)):
+            if not self.rounds and not rough and step == 1.0 and size > 0.9 * best_size and size < 1e-6 * float(np.linalg.norm(work.w)):
                 return True  # rounding keeps it from falling any further
             best_size = min(size, best_size)
-            if self.steps >= self.max_steps:
+            if self.steps >= limit:
                 return False
+            first = size if first == 0.0 else first
+            # Far from the minimum the curvature of some of the rows is as good as that of all.
+            thin = _thinned(D, d) if not self.rounds and size > 0.02 * first else D
             before = D
-            system = self._system(work, D, ridge)
+            system = self._system(work, thin, ridge)
             if system is None:
                 return False
+            rough = system.iterative or thin is not D
             dw, db, step = self._step(work, curve, system, gradient, ridge, centre, d_scores)
             work.w += step * dw
             work.b += step * db
@@ -275,7 +288,7 @@ class NewtonMethod:
             enough = max(movement, self.rounding)
             return size_b <= enough and size <= enough
         # For psi = primal the gap is ½‖gradient‖², once the bias is balanced.
-        target = 0.1 * self.enough if self.iterative else 1e-15
+        target = (0.1 if self.iterative else 1e-3) * self.enough if self._large else 1e-15
         enough = max(math.sqrt(2.0 * target * abs(self.best.primal)), 4.0 * self.rounding)
         balanced = size_b <= 1e-6 * max(float(np.abs(pi).sum()), 1e-300)
         return size <= enough and balanced
@@ -311,3 +324,14 @@ class NewtonMethod:
             else:
                 low, f_low, f_high = t, f, 0.5 * f_high
         return low if low > 0.0 else high
+
+
+def _thinned(D: Vector, n_cols: int) -> Vector:
+    """Curvatures of every k-th active row only, k times as large; D itself where there are few rows for the columns."""
+    active = np.flatnonzero(D)
+    stride = min(8, len(active) // (20 * (n_cols + 1)))
+    if stride < 2:
+        return D
+    thin, kept = np.zeros_like(D), active[::stride]
+    thin[kept] = stride * D[kept]
+    return thin
