@@ -7,7 +7,6 @@
 #include <limits>
 #include <numeric>
 #include <random>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -24,11 +23,11 @@ constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 
 long n_passed = 0, n_failed = 0;
 std::string where;
-void check(bool holds, const char* text, int line) {
+void check(bool holds, const char* text, const char* file, int line) {
     ++(holds ? n_passed : n_failed);
-    if (!holds && n_failed <= 20) std::printf("%s:%d: %s: %s\n", __FILE__, line, where.c_str(), text);
+    if (!holds && n_failed <= 20) std::printf("%s:%d: %s: %s\n", file, line, where.c_str(), text);
 }
-#define CHECK(...) check((__VA_ARGS__), #__VA_ARGS__, __LINE__)
+#define CHECK(...) check((__VA_ARGS__), #__VA_ARGS__, __FILE__, __LINE__)
 
 std::mt19937_64 engine(1);
 double uniform(double low, double high) { return std::uniform_real_distribution<>(low, high)(engine); }
@@ -164,19 +163,39 @@ void test_products(const Kernels& k, const Matrix& m) {
     for (index_t j = 0; j < n * n; ++j) wanted[j] = m.dot(chosen[j % n], m.row(chosen[j / n]));
     const Vec G = result(n * n, [&](auto to, auto how) { k.gram(v, chosen.data(), n, to, how); });
     CHECK(close(upper_triangle(G, n), upper_triangle(wanted, n)));
+    const std::vector<std::int64_t> lines(chosen.begin(), chosen.begin() + n / 3);
+    const auto n_lines = static_cast<index_t>(lines.size());
+    wanted.resize(n_lines * n);
+    for (index_t j = 0; j < n_lines * n; ++j) wanted[j] = m.dot(lines[j / n], m.row(chosen[j % n]));
+    const Vec block = result(n_lines * n, [&](auto to, auto how) {
+        k.gram_block(v, lines.data(), n_lines, chosen.data(), n, to, how);
+    });
+    CHECK(close(block, wanted));
     Watch stopped(always, nullptr, 0.0);
+    const auto stop_block = [&] {
+        k.gram_block(v, lines.data(), n_lines, chosen.data(), n, Vec(n_lines * n).data(),
+                     Execution{1, &stopped});
+    };
+    CHECK((thrown<Interrupted>(stop_block) != "") == (n_lines > 0));
     const auto stop = [&] { k.combine(v, c.data(), w.data(), Execution{1, &stopped}); };
     CHECK(thrown<Interrupted>(stop) != "");
 }
 
 void test_clipped_slope(const Kernels& k) {
-    for (const index_t n : {0, 1, 15, 16, 17, 1000}) {
-        const Vec z = random_vector(n, -1, 3), dm = random_vector(n, -1, 1);
-        const Vec C = random_vector(n, 0, 2), sigma = random_vector(n, 0, 2);
-        double sum = 0.0;
-        for (index_t i = 0; i < n; ++i) sum += std::clamp(z[i] - 0.7 * sigma[i] * dm[i], 0.0, C[i]) * dm[i];
-        CHECK(near(k.clipped_slope(z.data(), dm.data(), C.data(), sigma.data(), 0.7, n), sum, 100));
-    }
+    for (const index_t n : {0, 1, 15, 16, 17, 1000})
+        for (const double kink : {0.0, 0.4}) {
+            const Vec z = random_vector(n, -3, 3), dm = random_vector(n, -1, 1),
+                      sigma = random_vector(n, 0, 2);
+            const Vec lower = random_vector(n, -2, 0), upper = random_vector(n, 0, 2);
+            double sum = 0.0;
+            for (index_t i = 0; i < n; ++i) {
+                const double moved = z[i] - 0.7 * sigma[i] * dm[i], width = kink * sigma[i];
+                const double shrunk = std::copysign(std::max(std::abs(moved) - width, 0.0), moved);
+                sum += std::clamp(shrunk, lower[i], upper[i]) * dm[i];
+            }
+            const ClippedLine line{n, z.data(), dm.data(), lower.data(), upper.data(), sigma.data(), kink};
+            CHECK(near(k.clipped_slope(line, 0.7), sum, 100));
+        }
 }
 
 // Every fifth row has cost 0, and what a pass computes starts as NaN: a pass that used such a row would show.
@@ -264,61 +283,11 @@ void test_barrier(const Kernels& k, const Matrix& m, bool boxed) {
     CHECK(near(longest, expected_longest) && near(sum, expected_sum, 10.0 * static_cast<double>(m.n)));
 }
 
-void test_descent(const Kernels& k, const Matrix& m, bool boxed) {
-    const index_t n = m.n;
-    const Vec C = random_vector(n, 0.1, 2), target = random_vector(n, 0.5, 1.5);
-    Vec norms(n), y(n), upper(n, inf), diagonal(n), alpha(n);
-    k.squared_norms(m.view(), norms.data(), Execution{});
-    for (index_t i = 0; i < n; ++i) {
-        y[i] = i % 3 == 0 ? -1.0 : 1.0;
-        boxed ? upper[i] = C[i] : diagonal[i] = 0.5 / C[i];
-        alpha[i] = i % 4 == 1 ? C[i] : (i % 4 == 2 ? 0.4 * C[i] : 0.0);
-    }
-    const auto signed_alpha = [&] {
-        Vec out = alpha;
-        for (index_t i = 0; i < n; ++i) out[i] *= y[i];
-        return out;
-    };
-    std::vector<std::int32_t> order(n);
-    std::iota(order.begin(), order.end(), 0);
-    Vec w = m.combine(signed_alpha());
-    DescentState q;
-    q.n = q.n_active = n, q.y = y.data(), q.upper = upper.data(), q.diagonal = diagonal.data();
-    q.target = target.data(), q.sq_norm = norms.data(), q.alpha = alpha.data(), q.w = w.data();
-    q.order = order.data(), q.bias_center = 0.2, q.bias_gain = 0.5, q.signed_sum = total(signed_alpha());
-    q.shrink_high = inf, q.shrink_low = -inf, q.random = 7;
-    const auto cost = [&] {  // the dual objective is −cost
-        double value = (0.2 + 0.25 * q.signed_sum) * q.signed_sum;
-        for (index_t i = 0; i < n; ++i) value += (0.5 * diagonal[i] * alpha[i] - target[i]) * alpha[i];
-        return std::inner_product(w.begin(), w.end(), w.begin(), 2.0 * value) / 2.0;
-    };
-    for (int epoch = 0; epoch < 6; ++epoch) {
-        const double before = cost();
-        const EpochReport report = k.descent_epoch(m.view(), q, nullptr);
-        q.shrink_high = report.violation_high > 0.0 ? report.violation_high : inf;
-        q.shrink_low = report.violation_low < 0.0 ? report.violation_low : -inf;
-        CHECK(close(w, m.combine(signed_alpha())));
-        CHECK(near(q.signed_sum, total(signed_alpha()), static_cast<double>(n)));
-        CHECK(std::equal(alpha.begin(), alpha.end(), upper.begin(), std::less_equal<>()));
-        CHECK(n == 0 || *std::min_element(alpha.begin(), alpha.end()) >= 0.0);
-        CHECK(epoch > 0 || n == 0 ? cost() <= before + 1e-12 * (1.0 + std::abs(before)) : cost() < before);
-        CHECK(std::set<std::int32_t>(order.begin(), order.end()).size() == order.size());
-        CHECK(q.n_active >= 0 && q.n_active <= n && !report.stopped);
-    }
-    for (int epoch = 0; n <= 16 && epoch < 4000; ++epoch) {
-        q.n_active = n, q.shrink_high = inf, q.shrink_low = -inf;
-        k.descent_epoch(m.view(), q, nullptr);
-    }
-    for (index_t i = 0; n <= 16 && i < n; ++i) {  // the optimality conditions
-        const double score = m.dot(i, w.data()) + 0.2 + 0.5 * q.signed_sum;
-        const double slope = y[i] * score - target[i] + diagonal[i] * alpha[i];
-        CHECK((alpha[i] == 0.0 || slope <= 1e-8) && (alpha[i] == upper[i] || slope >= -1e-8));
-    }
-    Watch stopped(always, nullptr, 0.0);
-    const Vec held = alpha;
-    q.n_active = n;
-    CHECK(k.descent_epoch(m.view(), q, &stopped).stopped == (n > 0) && same(alpha, held));
-}
+}  // namespace
+
+#include "descents.cpp"
+
+namespace {
 
 struct Tally {
     std::vector<std::atomic<int>> runs;
@@ -391,7 +360,8 @@ int main() {
                 where = k->name + kinds[type] + std::to_string(n) + " x " + std::to_string(d);
                 test_products(*k, m);
                 test_clipped_slope(*k);
-                for (const bool boxed : {true, false}) test_barrier(*k, m, boxed), test_descent(*k, m, boxed);
+                for (const bool boxed : {true, false}) test_barrier(*k, m, boxed);
+                test_descents(*k, m);
             }
     std::printf("%ld passed, %ld failed\n", n_passed, n_failed);
     return n_failed == 0 ? 0 : 1;

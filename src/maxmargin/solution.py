@@ -94,7 +94,8 @@ class Solution:
     ----------
     w, b : weights and bias; the score of x is ⟨w, x⟩ + b.
     bias_interval : all biases that are optimal for ``w``; ``b`` is the midpoint.
-    alpha : feasible dual point, one multiplier per row, with w = Σ alpha_i y_i x_i.
+    alpha : feasible dual point, one multiplier per row; for the penalty ½‖w‖² it makes w = Σ alpha_i y_i x_i, up to the
+        root of twice the gap (in a regression without the y_i).
     primal, dual : objective values at (w, b) and at alpha; the optimum lies between them.
     gap : primal − dual, relative as in :func:`relative_gap`.
     status : why the solver stopped.
@@ -114,6 +115,7 @@ class Solution:
     bias_interval: tuple[float, float]
     solver: str
     reason: str
+    penalty: str = "l2"
 
     @property
     def absolute_gap(self) -> float:
@@ -121,8 +123,8 @@ class Solution:
 
     @property
     def distance_bound(self) -> float:
-        """‖w − w*‖ ≤ √(2·gap), because ½‖w‖² is strongly convex."""
-        return float(np.sqrt(2.0 * self.absolute_gap))
+        """‖w − w*‖ ≤ √(2·gap), because ½‖w‖² is strongly convex; infinite for the ℓ1 penalty, which is not."""
+        return float(np.sqrt(2.0 * self.absolute_gap)) if self.penalty == "l2" else math.inf
 
     def __repr__(self) -> str:
         return (

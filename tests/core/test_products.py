@@ -6,39 +6,12 @@ import warnings
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from maxmargin import _core
 from maxmargin.runtime import blas_guard, borrowed_blas
+from tests.core.rows import KINDS, make, near
 
-KINDS = ["dense32", "dense64", "csr32 int32", "csr32 int64", "csr64 int32", "csr64 int64"]
 SIZES = [(1, 1), (7, 17), (257, 5), (2049, 3), (5000, 33)]
-
-
-@pytest.fixture(params=["baseline", "avx2"])
-def isa(request):
-    before = _core.info()["instruction_set"]
-    try:
-        _core.use_isa(request.param)
-    except ValueError:
-        pytest.skip(f"this processor has no {request.param}")
-    yield request.param
-    _core.use_isa(before)
-
-
-def make(kind, n, d, seed=0):
-    """Rows of one kind and the float64 matrix they stand for; every seventh row is empty."""
-    X = np.random.default_rng(seed).uniform(-1.0, 1.0, (n, d))
-    X[3::7] = 0.0
-    values = np.float32 if "32" in kind.split()[0] else np.float64
-    if kind.startswith("dense"):
-        X = X.astype(values)
-        return _core.Rows.dense(X), X.astype(np.float64)
-    X[np.abs(X) < 0.5] = 0.0
-    S = sp.csr_array(X.astype(values))
-    index = np.int64 if kind.endswith("int64") else np.int32
-    rows = _core.Rows.csr(S.data, S.indices.astype(index), S.indptr.astype(index), d)
-    return rows, S.toarray().astype(np.float64)
 
 
 def vectors(n, d, seed=1):
@@ -54,27 +27,24 @@ def products(rows, n_threads, bias=2.5):
     w, c, D, chosen = vectors(n, d)
     size, m = d + (bias != 0.0), len(chosen)
     out = {"scores": np.full(n, np.nan), "combine": np.full(d, np.nan), "norms": np.full(n, np.nan)}
-    out |= {"H": np.full((size, size), np.nan), "G": np.full((m, m), np.nan)}
+    out |= {"H": np.full((size, size), np.nan), "G": np.full((m, m), np.nan), "block": np.full((m // 2, m), np.nan)}
     with blas_guard:
         _core.scores(rows, w, 0.3, out["scores"], n_threads)
         _core.combine(rows, c, out["combine"], n_threads)
         _core.squared_norms(rows, out["norms"], n_threads)
         _core.normal_matrix(rows, D, bias, out["H"], borrowed_blas(), n_threads)
         _core.gram(rows, chosen, out["G"], n_threads)
-    return {name: np.triu(a) if a.ndim == 2 else a for name, a in out.items()}
+        _core.gram_block(rows, chosen[: m // 2], chosen, out["block"], n_threads)
+    return {name: np.triu(a) if name in "GH" else a for name, a in out.items()}
 
 
 def bits(rows, n_threads):
     return b"".join(a.tobytes() for a in products(rows, n_threads).values())
 
 
-def near(a, b):
-    np.testing.assert_allclose(a, b, rtol=1e-11, atol=1e-11 * (1.0 + np.max(np.abs(b), initial=0.0)))
-
-
 @pytest.mark.parametrize("size", SIZES, ids=str)
 @pytest.mark.parametrize("kind", KINDS)
-def test_products_agree_with_numpy(isa, kind, size):
+def test_products_agree_with_numpy(instruction_set, kind, size):
     rows, X = make(kind, *size)
     w, c, D, chosen = vectors(*size)
     for bias in (0.0, 1.0, 2.5):
@@ -85,10 +55,11 @@ def test_products_agree_with_numpy(isa, kind, size):
     near(found["combine"], X.T @ c)
     near(found["norms"], np.square(X).sum(axis=1))
     near(found["G"], np.triu(X[chosen] @ X[chosen].T))
+    near(found["block"], X[chosen[: len(chosen) // 2]] @ X[chosen].T)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_bits_do_not_depend_on_threads(isa, kind):
+def test_bits_do_not_depend_on_threads(instruction_set, kind):
     rows, _ = make(kind, 30000, 24)
     one = bits(rows, 1)
     assert bits(rows, 2) == one
@@ -96,7 +67,7 @@ def test_bits_do_not_depend_on_threads(isa, kind):
 
 
 @pytest.mark.parametrize("kind", ["dense32", "csr64 int32"])
-def test_bits_after_a_fork(isa, kind):
+def test_bits_after_a_fork(instruction_set, kind):
     rows, _ = make(kind, 30000, 24)
     expected = bits(rows, 4)
     context = multiprocessing.get_context("fork")
@@ -115,7 +86,7 @@ def test_bits_after_a_fork(isa, kind):
 
 
 @pytest.mark.parametrize("kind", ["dense64", "csr32 int64"])
-def test_bits_from_two_python_threads_at_once(isa, kind):
+def test_bits_from_two_python_threads_at_once(instruction_set, kind):
     matrices = [make(kind, 30000, 24, seed)[0] for seed in (0, 1)]
     expected = [bits(rows, 1) for rows in matrices]
     assert expected[0] != expected[1]
@@ -143,6 +114,44 @@ def test_gram_refuses_rows_that_do_not_exist_and_wrong_shapes(chosen, shape):
         _core.gram(rows, np.array(chosen), np.zeros(shape), 1)
 
 
+@pytest.mark.parametrize("lines", [[], [2], [3, 0, 3]], ids=str)
+@pytest.mark.parametrize("columns", [[], [1], [2, 2, 0, 1, 3]], ids=str)
+def test_gram_block_of_few_rows(instruction_set, lines, columns):
+    rows, X = make("dense64", 4, 3)
+    G = np.full((len(lines), len(columns)), np.nan)
+    lines, columns = np.array(lines, np.int64), np.array(columns, np.int64)
+    _core.gram_block(rows, lines, columns, G, 1)
+    near(G, X[lines] @ X[columns].T)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"lines": np.array([0, 4])},
+        {"lines": np.array([-1, 0])},
+        {"lines": np.arange(2, dtype=np.int32)},
+        {"lines": np.arange(4)[::2]},
+        {"lines": np.arange(3)},
+        {"columns": np.array([0, 1, 4])},
+        {"columns": np.array([0, -1, 1])},
+        {"columns": np.arange(3.0)},
+        {"columns": np.arange(2)},
+        {"G": np.zeros((3, 2))},
+        {"G": np.zeros(6)},
+        {"G": np.zeros((2, 3), np.float32)},
+        {"G": np.zeros((2, 3), order="F")},
+        {"n_threads": 0},
+    ],
+    ids=str,
+)
+def test_gram_block_refuses_rows_that_do_not_exist_and_wrong_shapes(changed):
+    rows, _ = make("dense64", 4, 3)
+    good = {"rows": rows, "lines": np.arange(2), "columns": np.arange(3), "G": np.zeros((2, 3)), "n_threads": 1}
+    _core.gram_block(**good)
+    with pytest.raises((TypeError, ValueError)):
+        _core.gram_block(**good | changed)
+
+
 @pytest.mark.parametrize("H", [np.zeros((3, 3)), np.zeros((4, 4), order="F"), np.zeros((4, 4), np.float32)])
 def test_normal_matrix_refuses_a_wrong_output(H):
     rows, _ = make("dense64", 4, 3)
@@ -150,12 +159,27 @@ def test_normal_matrix_refuses_a_wrong_output(H):
         _core.normal_matrix(rows, np.ones(4), 1.0, H, borrowed_blas(), 1)
 
 
+@pytest.mark.parametrize("kink", [0.0, 0.4])
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 1000])
-def test_clipped_slope(isa, n):
+def test_clipped_slope(instruction_set, n, kink):
     rng = np.random.default_rng(n)
-    z, dm, C, sigma = rng.uniform(-1, 3, n), rng.uniform(-1, 1, n), rng.uniform(0, 2, n), rng.uniform(0, 2, n)
-    expected = np.clip(z - 0.7 * sigma * dm, 0.0, C) @ dm
-    assert _core.clipped_slope(z, dm, C, sigma, 0.7) == pytest.approx(expected, rel=1e-11, abs=1e-11)
+    z, dm, sigma = rng.uniform(-3, 3, n), rng.uniform(-1, 1, n), rng.uniform(0, 2, n)
+    lower, upper = rng.uniform(-2, 0, n), rng.uniform(0, 2, n)
+    upper[::4] = np.inf
+    moved = z - 0.7 * sigma * dm
+    shrunk = np.sign(moved) * np.maximum(np.abs(moved) - kink * sigma, 0.0)
+    expected = np.clip(shrunk, lower, upper) @ dm
+    found = _core.clipped_slope(z, dm, lower, upper, sigma, kink, 0.7)
+    assert found == pytest.approx(expected, rel=1e-11, abs=1e-11)
+
+
+@pytest.mark.parametrize("name", ["dm", "lower", "upper", "sigma"])
+@pytest.mark.parametrize("wrong", [np.ones(3), np.ones(4, np.float32), np.ones(8)[::2], [1.0] * 4], ids=str)
+def test_clipped_slope_refuses_wrong_vectors(name, wrong):
+    good = {name: np.ones(4) for name in ("z", "dm", "lower", "upper", "sigma")} | {"kink": 0.0, "t": 1.0}
+    assert _core.clipped_slope(**good) == 4.0
+    with pytest.raises((TypeError, ValueError)):
+        _core.clipped_slope(**good | {name: wrong})
 
 
 class Iterate:
@@ -181,7 +205,7 @@ class Iterate:
 
 @pytest.mark.parametrize("boxed", [True, False])
 @pytest.mark.parametrize("kind", ["dense32", "csr64 int64"])
-def test_barrier_passes_agree_with_numpy(isa, kind, boxed):
+def test_barrier_passes_agree_with_numpy(instruction_set, kind, boxed):
     rows, X = make(kind, 3000, 4)
     it, dw, out = Iterate(3000, boxed), np.array([0.1, -0.2, 0.3, 0.05]), np.zeros(3000)
     flat = it.xi / it.t if boxed else 0.5 / it.C
@@ -213,28 +237,3 @@ def test_barrier_passes_agree_with_numpy(isa, kind, boxed):
     for (u, v, _, du, dv), (new_u, new_v, *_) in zip(expected, it.pairs(), strict=True):
         near(new_u, u + 0.5 * du)
         near(new_v, v + 0.5 * dv)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_descent_reaches_the_optimum(isa, kind):
-    n, rows, X = 60, *make(kind, 60, 5)
-    y, C = np.where(np.arange(n) % 3, 1.0, -1.0), np.linspace(0.5, 1.5, n)
-    alpha, w, diagonal, upper = np.zeros(n), np.zeros(5), 0.5 / C, np.full(n, np.inf)
-    order, norms = np.arange(n, dtype=np.int32), np.square(X).sum(axis=1)
-    descent = _core.Descent(y, upper, diagonal, np.ones(n), norms, alpha, w, order, 0.1, 0.3, 0.0, seed=3)
-    assert (descent.n_active, descent.bias, descent.bias_center) == (n, 0.1, 0.1)
-    values = [0.0]
-    for epoch in range(400):
-        violation = descent.epoch(rows)
-        near(w, X.T @ (alpha * y))
-        assert descent.bias == pytest.approx(0.1 + 0.3 * (alpha @ y), abs=1e-12)
-        assert np.all(alpha >= 0.0)
-        penalty = diagonal @ alpha**2 + 0.3 * (alpha @ y) ** 2
-        values.append(alpha.sum() - 0.1 * (alpha @ y) - 0.5 * (w @ w + penalty))
-        if epoch % 10 == 9:
-            descent.unshrink()
-            assert descent.n_active == n
-    assert np.all(np.diff(values) >= -1e-12 * values[-1])
-    slope = y * (X @ w + descent.bias) - 1.0 + diagonal * alpha
-    assert violation <= 1e-9
-    assert np.all(np.abs(np.where(alpha > 0.0, slope, np.minimum(slope, 0.0))) <= 1e-9)

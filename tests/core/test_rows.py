@@ -37,6 +37,7 @@ def test_dense_rows_are_a_view(values):
     rows = _core.Rows.dense(X)
     assert rows.shape == (4, 3)
     assert not rows.is_sparse
+    assert rows.nnz == 12
     np.testing.assert_array_equal(scores(rows), DENSE @ W)
     X[1, 2] = 2.0
     assert scores(rows)[1] == 14.0
@@ -49,6 +50,7 @@ def test_csr_rows_are_a_view(values, index):
     rows = _core.Rows.csr(data, indices, indptr, 3)
     assert rows.shape == (4, 3)
     assert rows.is_sparse
+    assert rows.nnz == 6
     np.testing.assert_array_equal(scores(rows), DENSE @ W)
     data[-1] = 16.0
     assert scores(rows)[3] == 80.0
@@ -102,6 +104,7 @@ def test_empty_and_tiny_shapes(shape, index):
     nothing = _core.Rows.csr(np.zeros(0), np.zeros(0, index), np.zeros(n + 1, index), d)
     dense = _core.Rows.dense(np.zeros(shape))
     assert nothing.shape == dense.shape == shape
+    assert (nothing.nnz, dense.nnz) == (0, n * d)
     np.testing.assert_array_equal(scores(nothing), np.zeros(n))
     np.testing.assert_array_equal(scores(dense), np.zeros(n))
 
@@ -200,14 +203,14 @@ def test_a_product_refuses_wrong_vectors(changed):
 
 
 BARRIER = ["y", "C", "target", "alpha", "t", "s", "xi", "margin", "D", "e_s", "e_xi", "d_alpha", "d_margin"]
-DESCENT = ["y", "upper", "diagonal", "target", "sq_norm", "alpha"]
+DESCENT = ["y", "lower", "upper", "diagonal", "target", "sq_norm", "alpha"]
 
 
 def state(kind, **changed):
     if kind == "barrier":
         return _core.Barrier(boxed=True, **{name: np.ones(4) for name in BARRIER} | changed)
     arrays = {name: np.ones(4) for name in DESCENT} | {"w": np.ones(3), "order": i32(0, 1, 2, 3)} | changed
-    return _core.Descent(**arrays, bias_center=0.0, bias_gain=0.0, signed_sum=0.0, seed=0)
+    return _core.Descent(**arrays, kink=0.0, bias_center=0.0, bias_gain=0.0, signed_sum=0.0, seed=0)
 
 
 @pytest.mark.parametrize("wrong", [np.ones(3), np.ones(4, np.float32), np.ones(8)[::2], [1.0] * 4], ids=str)

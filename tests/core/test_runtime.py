@@ -170,18 +170,28 @@ def descent(X):
     n, d = X.shape
     one, alpha, w = np.ones(n), np.zeros(n), np.zeros(d)
     y, norms, order = np.where(X[:, 0] > 0, 1.0, -1.0), np.square(X).sum(axis=1), np.arange(n, dtype=np.int32)
-    return _core.Descent(y, one, 0.0 * one, one, norms, alpha, w, order, 0.0, 0.0, 0.0, 0), y, alpha, w
+    return _core.Descent(y, 0.0 * one, one, 0.0 * one, 0.0, one, norms, alpha, w, order, 0.0, 0.0, 0.0, 0), y, alpha, w
+
+
+def joint(X):
+    (n, d), one, norms = X.shape, np.ones(len(X)), np.square(X).sum(axis=1)
+    alpha, W, order = np.zeros((n, 3)), np.zeros((d, 3)), np.arange(n, dtype=np.int32)
+    label, sums, center, scratch = order % np.int32(3), np.zeros(3), np.zeros(3), np.zeros(9)
+    return _core.Joint(label, one, norms, alpha, W, sums, center, 1.0, scratch, order, 0), alpha, W, sums
 
 
 CALLS = {
     "scores": lambda rows, watch: _core.scores(rows, np.ones(3), 0.0, np.ones(4), 1, watch),
     "combine": lambda rows, watch: _core.combine(rows, np.ones(4), np.ones(3), 1, watch),
     "gram": lambda rows, watch: _core.gram(rows, np.arange(4), np.ones((4, 4)), 1, watch),
+    "gram_block": lambda rows, watch: _core.gram_block(rows, np.arange(4), np.arange(2), np.ones((4, 2)), 1, watch),
     "normal_matrix": lambda rows, watch: _core.normal_matrix(
         rows, np.ones(4), 0.0, np.ones((3, 3)), borrowed_blas(), 1, watch
     ),
     "direction": lambda rows, watch: _core.Barrier(True, *np.ones((13, 4))).direction(rows, np.ones(3), 0.0, 1, watch),
     "epoch": lambda rows, watch: descent(np.ones((4, 3)))[0].epoch(rows, watch),
+    "joint epoch": lambda rows, watch: joint(np.ones((4, 3)))[0].epoch(rows, watch),
+    "lasso_sweeps": lambda rows, watch: _core.lasso_sweeps(np.eye(3), *np.ones((5, 3)), 10, 0.0, watch),
 }
 
 
@@ -197,19 +207,26 @@ def test_every_watched_call_stops_at_the_deadline(name):
     assert issubclass(_core.DeadlineReached, TimeoutError)
 
 
-def test_a_deadline_ends_a_loop_of_epochs_with_the_invariant_intact():
+@pytest.mark.parametrize("kind", ["descent", "joint"])
+def test_a_deadline_ends_a_loop_of_epochs_with_the_invariant_intact(kind):
     X = np.random.default_rng(0).normal(size=(20000, 10))
-    rows, (state, y, alpha, w), watch = _core.Rows.dense(X), descent(X), Watch(max_seconds=0.2)
+    rows, watch = _core.Rows.dense(X), Watch(max_seconds=0.2)
+    if kind == "joint":
+        state, alpha, W, _ = joint(X)
+        y = 1.0
+    else:
+        state, y, alpha, W = descent(X)
 
     def epochs():
         while watch.seconds < 30:
+            state.unshrink()
             state.epoch(rows, watch.core)
 
     with pytest.raises(_core.DeadlineReached):
         epochs()
     assert watch.past_deadline
-    assert watch.core.n_polls * 0.05 <= watch.seconds < 5
-    np.testing.assert_allclose(w, X.T @ (alpha * y), atol=1e-9)
+    assert watch.core.n_polls * 0.05 <= watch.seconds
+    np.testing.assert_allclose(W, X.T @ (alpha * y), atol=1e-9)
 
 
 LONG_CALL = """

@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin.certificates.arithmetic import Arithmetic, arithmetic_of, balanced, bias_interval, class_costs
 from maxmargin.positions import check_positions
 
 Vector = NDArray[np.float64]
@@ -65,7 +66,8 @@ class OptimalityCertificate:
     Guarantees
     ----------
     If ``verify`` accepts, no hyperplane's objective is below the verdict's ``dual`` (weak duality; no hypothesis on the
-    data, up to rounding), ``coef`` and ``intercept`` have objective ``primal``, and ‖w − w*‖ ≤ √(2 (primal − dual)).
+    data, up to rounding), ``coef`` and ``intercept`` have objective ``primal``, and, for the penalty ½‖w‖²,
+    ‖w − w*‖ ≤ √(2 (primal − dual)).
 
     Examples
     --------
@@ -86,82 +88,100 @@ class OptimalityCertificate:
     gap: float
     loss: str
     C: float
-    classes: NDArray[Any]
+    classes: NDArray[Any] | None
     class_weight: dict[Any, float] | str | None = None
     fit_intercept: bool = True
     penalty_scale: float | None = None
+    penalty: str = "l2"
+    power: float = math.nan
+    epsilon: float = 0.0
 
     @property
     def distance_bound(self) -> float:
-        """Largest possible ‖w − w*‖."""
-        return math.sqrt(2.0 * max(0.0, self.primal - self.dual))
+        """Largest possible ‖w − w*‖; infinite for the ℓ1 penalty, which is not strongly convex."""
+        return math.sqrt(2.0 * max(0.0, self.primal - self.dual)) if self.penalty == "l2" else math.inf
+
+    @property
+    def regression(self) -> bool:
+        return self.loss.endswith("epsilon_insensitive")
 
     def verify(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, tolerance: float = 1e-6) -> Verdict:
         """Recompute primal, dual, gap and optimality conditions from data, hyperplane and dual point."""
-        if sp.issparse(X):
-            check_positions(X)
-        X = sp.csr_array(X).astype(np.float64) if sp.issparse(X) else np.asarray(X, dtype=np.float64)
+        X = plain_matrix(X)
         labels = np.asarray(y).ravel()
         shape = (len(labels), len(self.coef))
         weight = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
         if X.shape != shape or len(self.alpha) != len(labels) or weight.shape not in ((), (len(labels),)):
-            return _rejected("shape", tolerance)
-        if len(self.classes) != 2 or not np.isin(labels, self.classes).all():
-            return _rejected("labels", tolerance)
-        if self.loss not in ("hinge", "squared_hinge"):
-            return _rejected("loss", tolerance)
-        sign = np.where(labels == self.classes[1], 1.0, -1.0)
-        cost = self._costs(sign, np.broadcast_to(weight, sign.shape))
+            return rejected("shape", tolerance)
+        h = arithmetic_of(self.loss, self.power, self.epsilon)
+        if h is None or self.penalty not in ("l1", "l2") or (self.classes is None) != self.regression:
+            return rejected("loss", tolerance)
+        weight = np.broadcast_to(weight, labels.shape)
+        if self.classes is None:
+            sign, target = np.ones(len(labels)), np.asarray(labels, dtype=np.float64)
+        else:
+            if len(self.classes) != 2 or not np.isin(labels, self.classes).all():
+                return rejected("labels", tolerance)
+            position = (labels == self.classes[1]).astype(np.intp)
+            sign, target = 2.0 * position - 1.0, np.full(len(labels), h.margin)
+            weight = class_costs(weight, position, self.classes.tolist(), self.class_weight)
+        cost = np.where(weight > 0.0, np.inf, 0.0) if self.C == np.inf else self.C * weight
         numbers = (self.primal, self.dual, self.gap, self.intercept)
         values = X.data if sp.issparse(X) else X
-        if not all(np.isfinite(part).all() for part in (values, cost, self.coef, self.alpha, numbers)):
-            return _rejected("finite", tolerance)
-        if self.C <= 0.0 or cost.min() < 0.0 or not (cost[sign > 0].any() and cost[sign < 0].any()):
-            return _rejected("weights", tolerance)
-        return self._check(X, sign, cost, tolerance)
+        if not all(np.isfinite(part).all() for part in (values, weight, target, self.coef, self.alpha, numbers)):
+            return rejected("finite", tolerance)
+        if not self.C > 0.0 or cost.min() < 0.0 or not cost.any():
+            return rejected("weights", tolerance)
+        if self.classes is not None and not (cost[sign > 0].any() and cost[sign < 0].any()):
+            return rejected("weights", tolerance)
+        return _Check(self, h, X, sign, target, cost).verdict(tolerance)
 
-    def _costs(self, sign: Vector, weight: Vector) -> Vector:
-        factor = {-1.0: 1.0, 1.0: 1.0}
-        if isinstance(self.class_weight, str):
-            total = {s: float(weight[sign == s].sum()) for s in factor}
-            factor = {s: 0.5 * sum(total.values()) / total[s] if total[s] > 0.0 else 0.0 for s in factor}
-        elif self.class_weight is not None:
-            pairs = zip((-1.0, 1.0), self.classes.tolist(), strict=True)
-            factor = {s: float(self.class_weight.get(label, 1.0)) for s, label in pairs}
-        return self.C * weight * np.where(sign > 0, factor[1.0], factor[-1.0])
 
-    def _check(self, X: Any, sign: Vector, cost: Vector, tolerance: float) -> Verdict:
-        squared = self.loss == "squared_hinge"
-        alpha = self._feasible(sign, cost, squared)
-        w, b = self.coef, self.intercept
-        pull = sign * alpha
-        induced = np.asarray(X.T @ pull).ravel()
-        scores = np.asarray(X @ w).ravel()
-        slack = np.maximum(0.0, 1.0 - sign * (scores + b))
-        scale = self.penalty_scale
-        penalty = 0.5 * (b / scale) ** 2 if scale else 0.0
-        primal = 0.5 * float(w @ w) + penalty + float(cost @ (slack**2 if squared else slack))
-        live = cost > 0.0
-        dual_bias = 0.5 * (scale * float(pull.sum())) ** 2 if scale else 0.0
-        dual = float(alpha.sum()) - 0.5 * float(induced @ induced) - dual_bias
-        if squared:
-            dual -= float((alpha[live] * (alpha[live] / (4.0 * cost[live]))).sum())
-        size = max(abs(primal), abs(dual), 1e-10 * self._null_primal(sign, cost), 1e-300)
+class _Check:
+    """One verification: a dual point that is certainly feasible, both objectives, and what was claimed."""
+
+    def __init__(
+        self, claim: OptimalityCertificate, h: Arithmetic, X: Any, sign: Vector, target: Vector, cost: Vector
+    ) -> None:
+        self.claim, self.h, self.X, self.sign, self.target, self.cost = claim, h, X, sign, target, cost
+        self.hard = claim.C == np.inf
+        self.live = cost > 0.0
+        self.scores = np.asarray(X @ claim.coef).ravel()
+        self.r = target - sign * (self.scores + claim.intercept)
+        self.alpha, self.induced = self._feasible()
+
+    def _feasible(self) -> tuple[Vector, Vector]:
+        """The nearest point that is certainly feasible, and the sum Σ alpha sign x it makes."""
+        claim, h, sign = self.claim, self.h, self.sign
+        with np.errstate(invalid="ignore"):
+            lowest = np.where(self.live, h.lowest * self.cost if h.lowest else 0.0, 0.0)
+            highest = np.where(self.live, h.highest * self.cost, 0.0)
+        alpha = np.clip(claim.alpha, lowest, highest)
+        if claim.fit_intercept and not claim.penalty_scale:
+            alpha = sign * balanced(sign * alpha)
+        induced = np.asarray(self.X.T @ (sign * alpha)).ravel()
+        if claim.penalty == "l1":  # no column may pull with more than 1
+            most = max(1.0, float(np.abs(induced).max(initial=0.0)))
+            alpha, induced = alpha / most, induced / most
+        return alpha, induced
+
+    def verdict(self, tolerance: float) -> Verdict:
+        claim = self.claim
+        primal, dual = self._primal(), self._dual()
+        size = max(abs(primal), abs(dual), 1e-10 * self._null_primal(), 1e-300)
+        gap = (primal - dual) / size
         checks = {
-            "feasibility": float(np.abs(alpha - self.alpha).max() / max(float(np.abs(alpha).max()), 1e-300)),
-            "stationarity": _beyond_rounding(X, alpha, induced, w),
-            "primal value": abs(primal - self.primal) / size,
-            "dual value": abs(dual - self.dual) / size,
-            "gap": max(0.0, (primal - dual) / size - self.gap, self.gap - (primal - dual) / size - 1e-12),
-            "weak duality": max(0.0, (dual - primal) / size),
-            **self._bias_checks(scores, sign, cost, pull, squared),
+            "feasibility": float(np.abs(self.alpha - claim.alpha).max() / max(float(np.abs(self.alpha).max()), 1e-300)),
+            "primal value": abs(primal - claim.primal) / size,
+            "dual value": abs(dual - claim.dual) / size,
+            "gap": max(0.0, gap - claim.gap, claim.gap - gap - 1e-12),
+            "weak duality": max(0.0, -gap),
+            "intercept": self._intercept_off(),
         }
-        over = np.maximum(0.0, sign * (scores + b) - 1.0)
-        products = float(alpha @ over)
-        if squared:
-            products += float((cost[live] * (slack[live] - alpha[live] / (2.0 * cost[live])) ** 2).sum())
-        else:
-            products += float((cost - alpha) @ slack)
+        if claim.penalty == "l2":
+            checks["stationarity"] = self._stationarity_off(max(0.0, claim.primal - claim.dual) + 1e-13 * size)
+        if self.hard:
+            checks["margin"] = max(0.0, float(self.r[self.live].max()))
         worst = max(checks, key=lambda k: checks[k])
         return Verdict(
             accepted=all(bool(violation <= tolerance) for violation in checks.values()),
@@ -171,70 +191,87 @@ class OptimalityCertificate:
             checks=checks,
             primal=primal,
             dual=dual,
-            gap=max(0.0, (primal - dual) / size),
-            complementarity=products / size,
+            gap=max(0.0, gap),
+            complementarity=self._complementarity() / size,
         )
 
-    def _feasible(self, sign: Vector, cost: Vector, squared: bool) -> Vector:
-        """The nearest point that is certainly feasible: clipped to the box, the heavier class scaled down."""
-        alpha = np.clip(self.alpha, 0.0, np.where(cost > 0.0, np.inf, 0.0) if squared else cost)
-        if self.fit_intercept and not self.penalty_scale:
-            plus, minus = float(alpha[sign > 0].sum()), float(alpha[sign < 0].sum())
-            if plus > minus:
-                alpha[sign > 0] *= minus / plus
-            elif minus > plus:
-                alpha[sign < 0] *= plus / minus
-        return alpha
+    def _primal(self) -> float:
+        claim, w = self.claim, self.claim.coef
+        penalty = 0.5 * float(w @ w) if claim.penalty == "l2" else float(np.abs(w).sum())
+        of_bias = 0.5 * (claim.intercept / claim.penalty_scale) ** 2 if claim.penalty_scale else 0.0
+        if self.hard:
+            return penalty + of_bias
+        return penalty + of_bias + float(self.cost @ self.h.value(self.r))
 
-    def _null_primal(self, sign: Vector, cost: Vector) -> float:
-        """The objective at w = 0 with the best constant bias, in closed form."""
-        plus, minus = float(cost[sign > 0].sum()), float(cost[sign < 0].sum())
-        if not self.fit_intercept or self.penalty_scale:
-            return plus + minus
-        if self.loss == "hinge":
-            return 2.0 * min(plus, minus)
-        return 4.0 * plus * (minus / (plus + minus))
+    def _dual(self) -> float:
+        claim = self.claim
+        value = -0.5 * float(self.induced @ self.induced) if claim.penalty == "l2" else 0.0
+        if claim.penalty_scale:
+            value -= 0.5 * (claim.penalty_scale * float((self.sign * self.alpha).sum())) ** 2
+        return value + float(self.alpha @ self.target) - float(self._conjugates().sum())
 
-    def _bias_checks(self, scores: Vector, sign: Vector, cost: Vector, pull: Vector, squared: bool) -> dict[str, float]:
-        b = self.intercept
-        if not self.fit_intercept:
-            return {"intercept": abs(b)}
-        rounding = 1e-9 * max(1.0, float(np.abs(scores).max()))
-        if self.penalty_scale:
-            off = abs(b - self.penalty_scale**2 * float(pull.sum()))
-            return {"intercept": max(0.0, off - rounding) / max(abs(b), rounding)}
-        best = _best_bias(scores, sign, cost, squared)
-        return {"intercept": max(0.0, abs(b - best) - rounding) / max(abs(b), rounding)}
+    def _conjugates(self) -> Vector:
+        """c h*(alpha/c) of every row."""
+        out = np.zeros_like(self.alpha)
+        if not self.hard:
+            cost = self.cost[self.live]
+            out[self.live] = cost * self.h.conjugate(self.alpha[self.live] / cost)
+        return out
+
+    def _complementarity(self) -> float:
+        """Σ c h(r) + c h*(alpha/c) − alpha r: every term is at least 0, and 0 at the optimum."""
+        if self.hard:
+            return float(-self.alpha @ self.r)
+        terms = self.cost * self.h.value(self.r) + self._conjugates() - self.alpha * self.r
+        return float(np.maximum(terms, 0.0).sum())
+
+    def _null_primal(self) -> float:
+        """The objective at w = 0 with the best constant bias."""
+        if self.hard:
+            return 0.0
+        zero, b = np.zeros_like(self.sign), 0.0
+        if self.claim.fit_intercept and not self.claim.penalty_scale:
+            b = 0.5 * sum(bias_interval(zero, self.sign, self.target, self.cost, self.h.share))
+        return float(self.cost @ self.h.value(self.target - self.sign * b))
+
+    def _stationarity_off(self, apart: float) -> float:
+        """How much further w is from Σ alpha sign x than the gap allows: ‖w − Σ alpha sign x‖² ≤ 2 (P − D)."""
+        w = self.claim.coef
+        rounding = 64.0 * float(np.finfo(np.float64).eps) * np.asarray(abs(self.X).T @ np.abs(self.alpha)).ravel()
+        off = float(np.linalg.norm(np.maximum(0.0, np.abs(w - self.induced) - rounding)))
+        excess = max(0.0, off - math.sqrt(2.0 * apart))
+        return excess / max(float(np.linalg.norm(w)), float(np.linalg.norm(rounding)), 1e-300)
+
+    def _intercept_off(self) -> float:
+        claim, b = self.claim, self.claim.intercept
+        if not claim.fit_intercept:
+            return abs(b)
+        rounding = 1e-9 * max(1.0, float(np.abs(self.scores).max()))
+        size = max(abs(b), rounding)
+        if claim.penalty_scale:
+            # (b/scale − scale Σ alpha sign)² ≤ 2 (P − D), as for w
+            apart = math.sqrt(2.0 * max(0.0, claim.primal - claim.dual) + 2e-13 * abs(claim.primal))
+            off = abs(b - claim.penalty_scale**2 * float((self.sign * self.alpha).sum()))
+            return max(0.0, off - rounding - apart * claim.penalty_scale) / size
+        if self.hard:
+            low = float((1.0 - self.scores[self.live & (self.sign > 0)]).max())
+            high = float((-1.0 - self.scores[self.live & (self.sign < 0)]).min())
+        else:
+            low, high = bias_interval(self.scores, self.sign, self.target, self.cost, self.h.share)
+        if self.h.corners or self.hard:
+            return max(0.0, abs(b - 0.5 * (low + high)) - rounding) / size
+        return max(0.0, b - high - rounding, low - b - rounding) / size
 
 
-def _rejected(check: str, tolerance: float) -> Verdict:
+def plain_matrix(X: Any) -> Any:
+    """X in float64: CSR if it is sparse, an array otherwise."""
+    if sp.issparse(X):
+        check_positions(X)
+        return sp.csr_array(X).astype(np.float64)
+    return np.asarray(X, dtype=np.float64)
+
+
+def rejected(check: str, tolerance: float) -> Verdict:
+    """A verdict on something that cannot even be computed."""
     nan = math.nan
     return Verdict(False, check, math.inf, tolerance, {check: math.inf}, nan, nan, nan, nan)
-
-
-def _beyond_rounding(X: Any, alpha: Vector, induced: Vector, w: Vector) -> float:
-    """‖w − Σ alpha y x‖ beside ‖w‖, less what rounding of each column's sum can cause."""
-    rounding = 64.0 * float(np.finfo(np.float64).eps) * np.asarray(abs(X).T @ np.abs(alpha)).ravel()
-    off = float(np.linalg.norm(np.maximum(0.0, np.abs(w - induced) - rounding)))
-    return off / max(float(np.linalg.norm(w)), float(np.linalg.norm(rounding)), 1e-300)
-
-
-def _best_bias(scores: Vector, sign: Vector, cost: Vector, squared: bool) -> float:
-    """Midpoint of the biases that minimise the loss, by bisection on its slope."""
-    point = sign - scores
-    reach = 1.0 + float(np.abs(point).max())
-    flat = 1e-12 * float(cost.sum()) * (reach if squared else 1.0)
-
-    def slope(b: float) -> float:
-        short = 1.0 - sign * (scores + b)
-        power = 2.0 * np.maximum(short, 0.0) if squared else (short > 0.0)
-        return float(-(cost * sign) @ power)
-
-    def first_above(level: float) -> float:
-        low, high = -reach, reach
-        while high - low > 1e-15 * reach and low < 0.5 * (low + high) < high:
-            middle = 0.5 * (low + high)
-            low, high = (low, middle) if slope(middle) > level else (middle, high)
-        return 0.5 * (low + high)
-
-    return 0.5 * (first_above(-flat) + first_above(flat))

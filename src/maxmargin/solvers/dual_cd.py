@@ -23,11 +23,13 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
-from maxmargin.solution import History, Solution, Status, relative_gap
-from maxmargin.solvers.base import Point, Solver, Start, as_solution, better, recover
+from maxmargin.solution import History, Solution, Status
+from maxmargin.solvers.base import Point, Start, as_solution, better, recover
 from maxmargin.solvers.newton_method import NewtonMethod
 
 Vector = NDArray[np.float64]
+
+LOOSE = 1e-5  # who asks for less is in a hurry
 
 
 @dataclass(frozen=True)
@@ -41,7 +43,7 @@ class DualCoordinateDescent:
     seed : seed of the random order.
     n_threads : threads of the polish; the descent itself is sequential.
     polish : finish with :class:`~maxmargin.solvers.newton_method.NewtonMethod`, to rounding level.
-    fallback : solver that takes over if the first polish does not reach ``tol``.
+    patient : go on with epochs after a polish that did not reach ``tol``.
 
     Guarantees
     ----------
@@ -60,7 +62,7 @@ class DualCoordinateDescent:
     seed: int = 0
     n_threads: int | None = None
     polish: bool = True
-    fallback: Solver | None = None
+    patient: bool = True
     reason: str = "asked for"
     name: str = field(default="dual_cd", init=False)
 
@@ -148,31 +150,17 @@ class _Run:
             # are estimates, not clocks: the result must not depend on the machine's load.
             spent = 3e-9 * self.problem.nnz * epochs
             cheap = self.solver.polish and polish_seconds(self.problem, point) <= max(0.1, 0.5 * spent)
-            if point.gap <= self.solver.tol and not cheap:
+            if point.gap <= self.solver.tol and (not cheap or self.solver.tol > LOOSE):
                 return Status.CONVERGED
             if self.solver.polish and ((point.gap <= ask and cheap) or slow):
                 if self._polish(point):
                     return Status.CONVERGED
-                if self.solver.fallback is not None:
-                    return self._hand_over(self.solver.fallback)
+                if not self.solver.patient:
+                    return Status.NUMERICAL_LIMIT
                 ask, previous = max(0.1 * min(ask, point.gap), 1e-12), np.inf
                 self.descent = self._begin(point.alpha if self.best is None else self.best.alpha, self.solver.seed)
             if epochs >= self.solver.max_iter:
                 return Status.ITERATION_LIMIT
-
-    def _hand_over(self, other: Solver) -> Status:
-        """Let another solver finish, from its own start; keep the better of the two answers."""
-        gap = self.best.gap if self.best is not None else np.inf
-        solution = other.solve(self.problem, watch=self.watch)
-        self.reason += f"; after a gap of {gap:.0e} {other.name} took over"
-        self.n_iter += solution.n_iter
-        self.history.records.extend(solution.history.records)
-        found = Point(
-            solution.alpha, solution.w, solution.b, solution.bias_interval, solution.primal, solution.dual,
-            relative_gap(solution.primal, solution.dual, 0.0), np.empty(0),
-        )  # fmt: skip
-        self.best = better(self.best, found)
-        return solution.status
 
     def _polish(self, point: Point) -> bool:
         polish = NewtonMethod(

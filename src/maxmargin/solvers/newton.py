@@ -80,7 +80,7 @@ class _Run:
             self.best = starting_point(self.problem, start, self.n_threads)
             width = self._from_sample() if self.best is None else 0.0
             if self.best is None:
-                self.best = recover(self.problem, np.zeros(self.problem.n_rows), self.n_threads)
+                self.best = from_nothing(self.problem, self.n_threads)
             if self.best.gap > self.solver.tol or start is None:
                 self._newton(width)
             if self.best.gap > self.solver.tol:
@@ -147,6 +147,13 @@ class _Run:
             alpha, width = centred(problem, r)
         self.best = recover(problem, alpha, self.n_threads, answer.w, answer.b)
         return width
+
+
+def from_nothing(problem: Problem, n_threads: int) -> Point:
+    """w = 0, with multipliers in the middle of their range where they have two ends."""
+    lower, upper = problem.loss.domain(problem.cost)
+    middle = np.where(np.isfinite(upper), 0.5 * (lower + upper), 0.0)
+    return recover(problem, middle, n_threads, np.zeros(problem.n_cols), 0.0)
 
 
 def worth_sampling(problem: Problem) -> bool:

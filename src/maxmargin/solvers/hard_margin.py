@@ -1,0 +1,113 @@
+"""The hard margin, C = infinity: the hyperplane of largest margin between two classes that can be separated.
+
+Solves
+    minimise ½‖w‖²  subject to  y_i (⟨w, x_i⟩ + b) ≥ 1
+
+by soft-margin problems of growing C: once C exceeds every multiplier, no slack is left and both solutions are the
+same. Any hyperplane that separates is scaled to margin 1, any multipliers alpha ≥ 0 with Σ alpha y = 0 to their best
+length, so that both objectives bound the optimum: ½‖w‖² from above, ½ (Σ alpha)² / ‖Σ alpha y x‖² from below. At the optimum
+‖w‖² = Σ alpha, and the margin is 1/‖w‖.
+
+References
+----------
+Vapnik, Lerner: Pattern recognition using generalized portrait method, 1963. Boser, Guyon, Vapnik: A training
+algorithm for optimal margin classifiers, 1992.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.losses import LOSSES
+from maxmargin.problem import Problem
+from maxmargin.runtime import Watch
+from maxmargin.solution import History, Solution, Status, relative_gap
+from maxmargin.solvers.base import Solver, Start
+
+Vector = NDArray[np.float64]
+
+LARGEST = 1e13  # C‖x‖² beyond which rounding decides
+
+
+@dataclass(frozen=True)
+class HardMargin:
+    """Soft margins of growing C; ``make`` builds their solver.
+
+    Examples
+    --------
+    >>> from maxmargin import Problem
+    >>> from maxmargin.solvers import InteriorPoint
+    >>> problem = Problem.from_arrays([[-3.0], [-1.0], [1.0]], [0, 0, 1], C=np.inf)
+    >>> solution = HardMargin(tol=1e-9, make=lambda _: InteriorPoint(tol=1e-9)).solve(problem)
+    >>> solution.w.round(9), solution.alpha.round(9)
+    (array([1.]), array([0. , 0.5, 0.5]))
+    """
+
+    tol: float
+    make: Callable[[Problem], Solver]
+    name: str = field(default="hard_margin", init=False)
+
+    def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
+        """Status INFEASIBLE if no hyperplane was found; the caller may then look for the proof that there is none."""
+        watch = watch or Watch()
+        history, n_iter, best = History(), 0, None
+        soft: Solution | Vector | None = start
+        C = 10.0 / max(float(problem.squared_norms.mean()), 1e-300)
+        largest = LARGEST / max(float(problem.squared_norms.max()), 1e-300)
+        while C < largest:
+            part = problem.with_costs(C * problem.cost, loss=LOSSES["hinge"])
+            answer = self.make(part).solve(part, start=soft, watch=watch)
+            n_iter += answer.n_iter
+            found = separating(problem, answer)
+            history.add(n_iter, watch.seconds, 1.0 if found is None else found.gap, f"C = {C:.1e}", found is not None)
+            if found is not None and (best is None or found.gap < best.gap):
+                best = found
+            if best is not None and best.gap <= self.tol:
+                return self._finish(best, Status.CONVERGED, history, n_iter, watch)
+            if answer.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
+                return self._finish(best or answer, answer.status, history, n_iter, watch)
+            # Rows at their bound take part at the new one, too.
+            soft = np.where(answer.alpha >= part.cost * (1.0 - 1e-9), 100.0 * part.cost, answer.alpha)
+            C *= 100.0
+        status = Status.INFEASIBLE if best is None else Status.NUMERICAL_LIMIT
+        return self._finish(best or answer, status, history, n_iter, watch)
+
+    def _finish(self, best: Solution, status: Status, history: History, n_iter: int, watch: Watch) -> Solution:
+        return Solution(
+            w=best.w, b=best.b, alpha=best.alpha, primal=best.primal, dual=best.dual, gap=best.gap, status=status,
+            history=history, n_iter=n_iter, seconds=watch.seconds, bias_interval=best.bias_interval, solver=self.name,
+            reason=f"soft margins of growing C, by {best.solver}",
+        )  # fmt: skip
+
+
+def separating(problem: Problem, soft: Solution) -> Solution | None:
+    """The soft solution as a hard one: scaled to margin 1; None if it does not separate."""
+    live, bias = problem.cost > 0.0, problem.bias
+    scores = np.empty(problem.n_rows)
+    _core.scores(problem.rows, soft.w, 0.0, scores, 1)
+    plus, minus = scores[live & (problem.y > 0)], scores[live & (problem.y < 0)]
+    b = -0.5 * float(plus.min() + minus.max()) if bias.free else soft.b
+    margin = min(float(plus.min()) + b, -(float(minus.max()) + b))
+    total = float(soft.alpha.sum())
+    if not margin > 0.0 or not total > 0.0:
+        return None
+    w, b = soft.w / margin, b / margin
+    induced = np.empty(problem.n_cols)
+    _core.combine(problem.rows, soft.alpha * problem.y, induced, 1)
+    square, own = float(induced @ induced), float(w @ w)
+    if bias.penalised:
+        square += (bias.value * float(soft.alpha @ problem.y)) ** 2
+        own += (b / bias.value) ** 2
+    length = total / square if square > 0.0 else 1.0
+    primal, dual = 0.5 * own, length * total - 0.5 * length**2 * square
+    interval = (1.0 - float(plus.min()) / margin, -1.0 - float(minus.max()) / margin) if bias.free else (b, b)
+    return Solution(
+        w=w, b=b, alpha=length * soft.alpha, primal=primal, dual=dual, gap=relative_gap(primal, dual, 0.0),
+        status=Status.CONVERGED, history=soft.history, n_iter=soft.n_iter, seconds=soft.seconds, bias_interval=interval,
+        solver=soft.solver, reason=soft.reason,
+    )  # fmt: skip

@@ -1,0 +1,344 @@
+"""Proximal Newton method with a working set of columns, for the ℓ1 penalty.
+
+Solves
+    minimise ‖w‖₁ + Σ cost_i ℓ(⟨w, x_i⟩ + b, y_i),   ℓ smooth (squared hinge or logistic)
+
+Each step minimises the quadratic model of the loss plus ‖w‖₁ over the columns that may differ from zero, by coordinate
+descent on their normal matrix and, at its end, by one linear solve. A dual point is the multipliers alpha scaled so that no
+column pulls with more than 1: |Σ alpha_i y_i x_ij| ≤ 1.
+
+References
+----------
+Yuan, Ho, Lin: An improved GLMNET for L1-regularized logistic regression, 2012. Massias, Gramfort, Salmon: Celer: a
+fast solver for the lasso with dual extrapolation, 2018.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.problem import Problem
+from maxmargin.runtime import Watch, blas_guard, borrowed_blas, effective_threads
+from maxmargin.solution import History, Solution, Status, relative_gap
+from maxmargin.solvers.base import Start, dual_loss, make_feasible
+from maxmargin.solvers.newton import sample_rows, worth_sampling
+from maxmargin.solvers.newton_system import Breakdown, Cholesky
+
+Vector = NDArray[np.float64]
+
+FEW_COLUMNS = 400  # up to here all columns are in the working set
+MOST_COLUMNS = 6000
+PATH_STEP = 30.0  # factor between the costs of a path
+
+
+@dataclass(frozen=True)
+class ProximalNewton:
+    """Proximal Newton method.
+
+    Parameters
+    ----------
+    tol : relative duality gap to reach.
+    max_iter : limit on Newton steps.
+    n_threads : threads, None for all that the process may use.
+
+    Examples
+    --------
+    >>> from maxmargin import Problem
+    >>> problem = Problem.from_arrays([[-1.0, 0.1], [1.0, 0.1]], [0, 1], penalty="l1")
+    >>> ProximalNewton().solve(problem).w.round(6)
+    array([0.75, 0.  ])
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 1000
+    n_threads: int | None = None
+    reason: str = "asked for"
+    name: str = field(default="proximal_newton", init=False)
+
+    def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
+        watch = watch or Watch()
+        with blas_guard:
+            return _Run(self, problem, watch).solve(start if isinstance(start, Solution) else None)
+
+
+@dataclass(frozen=True)
+class _Point:
+    """Hyperplane and feasible dual point; ``pull`` is Σ alpha sign x before scaling."""
+
+    w: Vector
+    b: float
+    interval: tuple[float, float]
+    scores: Vector
+    alpha: Vector
+    pull: Vector
+    primal: float
+    dual: float
+    gap: float
+
+
+class _Run:
+    def __init__(self, solver: ProximalNewton, problem: Problem, watch: Watch) -> None:
+        self.solver, self.problem, self.watch = solver, problem, watch
+        self.n_threads = effective_threads(solver.n_threads)
+        self.history, self.n_iter = History(), 0
+        self.w, self.b = np.zeros(problem.n_cols), 0.0
+        self.scores = np.zeros(problem.n_rows)
+        self.best: _Point | None = None
+        self.by_column = None
+        self.damping = 1e-12
+        self.expected = np.zeros(1)  # curvature that steps cut short have met
+        self.homotopy = True
+
+    def solve(self, start: Solution | None) -> Solution:
+        status = Status.CONVERGED
+        try:
+            if start is not None and len(start.w) == len(self.w):
+                self._move_to(start.w.copy(), start.b)
+            elif worth_sampling(self.problem) and self.problem.n_cols <= FEW_COLUMNS:
+                self._from_sample()
+            elif self.homotopy:
+                self._along_the_path()
+            status = self._loop()
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        except _core.DeadlineReached:
+            status = Status.TIME_LIMIT
+        best = self.best if self.best is not None else self._certify()
+        gap = relative_gap(best.primal, best.dual, self.problem.null_primal)
+        if gap <= self.solver.tol and status is not Status.INTERRUPTED:
+            status = Status.CONVERGED
+        elif gap > self.solver.tol and status is Status.CONVERGED:
+            status = Status.NUMERICAL_LIMIT
+        self.history.add(self.n_iter, self.watch.seconds, gap, "certified", certified=True)
+        return Solution(
+            w=best.w, b=best.b, alpha=best.alpha, primal=best.primal, dual=best.dual, gap=gap, status=status,
+            history=self.history, n_iter=self.n_iter, seconds=self.watch.seconds, bias_interval=best.interval,
+            solver=self.solver.name, reason=self.solver.reason, penalty="l1",
+        )  # fmt: skip
+
+    def _move_to(self, w: Vector, b: float) -> None:
+        self.w, self.b = w, b
+        _core.scores(self.problem.rows, w, 0.0, self.scores, self.n_threads)
+
+    def _from_sample(self) -> None:
+        problem = self.problem
+        chosen = sample_rows(problem)
+        part = problem.part(chosen, problem.n_rows / len(chosen))
+        if len(np.unique(part.y[part.cost > 0.0])) < 2:
+            return
+        run = _Run(replace(self.solver, tol=max(self.solver.tol, 1e-4)), part, self.watch)
+        answer = run.solve(None)
+        self.n_iter += answer.n_iter
+        self._move_to(answer.w.copy(), answer.b)
+        if answer.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if answer.status is Status.TIME_LIMIT:
+            raise _core.DeadlineReached
+
+    def _along_the_path(self) -> None:
+        """Start from problems of smaller cost, whose solutions use few columns; the first has no more than w = 0."""
+        problem = self.problem
+        strength = float(np.abs(self._certify().pull).max(initial=0.0))
+        self.best = None
+        share = PATH_STEP / max(strength, 1.0)
+        while share < 1.0 / PATH_STEP:
+            part = problem.with_costs(share * problem.cost)
+            run = _Run(replace(self.solver, tol=max(self.solver.tol, 1e-2)), part, self.watch)
+            run.w, run.b, run.scores, run.homotopy = self.w, self.b, self.scores, False
+            answer = run.solve(None)
+            self.n_iter += answer.n_iter
+            self.w, self.b, self.scores = run.w, run.b, run.scores
+            self.history.add(self.n_iter, self.watch.seconds, answer.gap, f"costs times {share:.0e}")
+            if answer.status is Status.INTERRUPTED:
+                raise KeyboardInterrupt
+            if answer.status is Status.TIME_LIMIT:
+                raise _core.DeadlineReached
+            share *= PATH_STEP
+
+    def _certify(self) -> _Point:
+        """The present hyperplane with its best bias, and the dual point that its multipliers give."""
+        problem = self.problem
+        interval = (self.b, self.b)
+        if problem.bias.free:
+            interval = problem.loss.best_bias(self.scores, problem.y, problem.cost, self.b)
+            self.b = 0.5 * (interval[0] + interval[1])
+        scores = self.scores + self.b
+        alpha = make_feasible(problem, problem.cost * problem.loss.share(problem.loss.residual(scores, problem.y)))
+        pull = np.empty(problem.n_cols)
+        _core.combine(problem.rows, alpha * problem.sign, pull, self.n_threads)
+        most = max(1.0, float(np.abs(pull).max(initial=0.0)))
+        scale = problem.bias.value if problem.bias.penalised else 0.0
+        primal = problem.objective(float(np.abs(self.w).sum()), scores, self.b)
+        feasible = alpha / most
+        dual = -0.5 * (scale * float((feasible * problem.sign).sum())) ** 2 - dual_loss(problem, feasible)
+        gap = relative_gap(primal, dual, 0.0)
+        point = _Point(self.w.copy(), self.b, interval, self.scores.copy(), feasible, pull, primal, dual, gap)
+        if self.best is None or gap <= self.best.gap:
+            self.best = point
+        return point
+
+    def _loop(self) -> Status:
+        stalled, before, lowest = 0, np.inf, np.inf
+        while True:
+            point = self._certify()
+            self.history.add(self.n_iter, self.watch.seconds, point.gap, "proximal newton", certified=True)
+            self.watch.report(self.n_iter, point.gap)
+            if point.gap <= (1e-3 if self.problem.nnz < 1_000_000 else 1.0) * self.solver.tol or point.gap <= 1e-14:
+                return Status.CONVERGED
+            if self.n_iter >= self.solver.max_iter:
+                return Status.ITERATION_LIMIT
+            if self.watch.past_deadline:
+                return Status.TIME_LIMIT
+            if self.watch.stop_requested:
+                return Status.INTERRUPTED
+            # Until the columns in use are found the gap says little; the objective must fall meanwhile.
+            idle = point.gap > 0.9 * before and point.primal > lowest - 1e-9 * abs(lowest)
+            stalled = stalled + 1 if idle else 0
+            if stalled >= 8:
+                return Status.CONVERGED if point.gap <= self.solver.tol else Status.NUMERICAL_LIMIT
+            before, lowest = min(before, point.gap), min(lowest, point.primal)
+            self._improve(self._working_set(point), 0.1 * point.gap * point.primal)
+
+    def _working_set(self, point: _Point) -> NDArray[np.intp] | slice:
+        """Columns in use, and those that pull most."""
+        d = self.problem.n_cols
+        if d <= FEW_COLUMNS:
+            return slice(None)
+        used = self.w != 0.0
+        n_used = int(used.sum())
+        size = min(d, MOST_COLUMNS, max(2 * n_used, n_used + 100))
+        strength = np.where(used, np.inf, np.abs(point.pull))
+        if size >= d:
+            return slice(None)
+        return np.sort(np.argpartition(-strength, size - 1)[:size])
+
+    def _columns(self, chosen: NDArray[np.intp] | slice) -> _core.Rows:
+        if isinstance(chosen, slice):
+            return self.problem.rows
+        X = self.problem.X
+        if not sp.issparse(X):
+            return _core.Rows.dense(np.ascontiguousarray(X[:, chosen]))
+        if self.by_column is None:
+            self.by_column = sp.csc_array(X)
+        part = self.by_column[:, chosen].tocsr()
+        return _core.Rows.csr(part.data, part.indices, part.indptr, part.shape[1])
+
+    def _improve(self, chosen: NDArray[np.intp] | slice, enough: float) -> None:
+        """Proximal Newton steps on some columns until the model promises less than ``enough``."""
+        problem, rows = self.problem, self._columns(chosen)
+        for _ in range(8):
+            w = np.ascontiguousarray(self.w[chosen])
+            promised, dw, db = self._direction(rows, w)
+            if not np.isfinite(promised) or promised >= 0.0:
+                return
+            d_scores = np.empty(problem.n_rows)
+            _core.scores(rows, dw, 0.0, d_scores, self.n_threads, self.watch.core)
+            t = self._step_length(w, dw, db, d_scores, promised)
+            # A step that had to be cut gave slack to rows it knew nothing of: the next one counts them, too.
+            ahead = problem.loss.residual(self.scores + d_scores + self.b + db, problem.y)
+            self.expected = np.maximum(self.expected, problem.loss.bend(ahead)) if t < 0.5 else np.zeros(1)
+            self.n_iter += 1
+            self.damping = max(1e-12, 0.1 * self.damping) if t == 1.0 else min(1e2, max(1e-6, 10.0 * self.damping))
+            self.w[chosen] = w + t * dw if t < 1.0 else np.where(w + dw == 0.0, 0.0, w + dw)
+            self.b += t * db
+            self.scores += t * d_scores
+            if -promised <= enough or t == 0.0:
+                return
+
+    def _direction(self, rows: _core.Rows, w: Vector) -> tuple[float, Vector, float]:
+        """The minimiser of the quadratic model, and the decrease that its slope promises."""
+        problem, bias, m = self.problem, self.problem.bias, len(w)
+        r = problem.loss.residual(self.scores + self.b, problem.y)
+        share, bend = problem.loss.share_and_bend(r)
+        pull, D = problem.sign * problem.cost * share, problem.cost * np.maximum(bend, self.expected)
+        size = m + (bias.value != 0.0)
+        H, g = np.zeros((size, size)), np.empty(size)
+        _core.normal_matrix(rows, D, bias.value, H, borrowed_blas(), self.n_threads, self.watch.core)
+        _core.combine(rows, pull, g[:m], self.n_threads, self.watch.core)
+        price, v = np.ones(size), np.zeros(size)
+        v[:m] = w
+        if bias.value:
+            g[m], price[m], v[m] = bias.value * float(pull.sum()), 0.0, self.b / bias.value
+        g = -g
+        if bias.penalised:
+            g[m] += v[m]
+            H[m, m] += 1.0
+        H += np.triu(H, 1).T
+        # A little more than the curvature: the loss may be flat where no row has slack, and bend where one gets some.
+        diagonal = np.diag(H).copy()
+        H[np.arange(size), np.arange(size)] += self.damping * diagonal + 1e-12 * float(diagonal.max(initial=0.0)) + 1e-200
+        step, product = np.zeros(size), np.zeros(size)
+        accuracy = 1e-6 * float(np.abs(g).max(initial=0.0)) ** 2 / max(float(diagonal.max(initial=0.0)), 1e-300)
+        for _ in range(40):
+            sweeps = _core.lasso_sweeps(H, g, price, v, step, product, 30, accuracy, self.watch.core)
+            jumped = _towards_the_exact_solution(H, g, price, v, step)
+            if jumped is None:
+                break
+            there = H @ jumped[0]
+            if _model(g, there, price, v, jumped[0]) > _model(g, product, price, v, step):  # by rounding
+                break
+            (step, whole), product = jumped, there
+            if sweeps < 30 and whole:
+                break
+        promised = float(g @ step) + float(price @ (np.abs(v + step) - np.abs(v)))
+        return promised, np.ascontiguousarray(step[:m]), bias.value * float(step[m]) if bias.value else 0.0
+
+    def _step_length(self, w: Vector, dw: Vector, db: float, d_scores: Vector, promised: float) -> float:
+        """Armijo's rule: at least a hundredth of the promised decrease."""
+        problem = self.problem
+
+        def value(t: float) -> float:
+            b = self.b + t * db
+            return problem.objective(float(np.abs(w + t * dw).sum()), self.scores + t * d_scores + b, b)
+
+        now, t = value(0.0), 1.0
+        rounding = 1e-15 * abs(now)
+        for _ in range(50):
+            if value(t) <= now + 0.01 * t * promised + rounding:
+                return t
+            t *= 0.5
+        return 0.0
+
+
+def _model(g: Vector, product: Vector, price: Vector, v: Vector, step: Vector) -> float:
+    """The quadratic model plus the penalty, beside their values at step 0."""
+    return float((g + 0.5 * product) @ step) + float(price @ (np.abs(v + step) - np.abs(v)))
+
+
+def _towards_the_exact_solution(H: Vector, g: Vector, price: Vector, v: Vector, step: Vector) -> tuple[Vector, bool] | None:
+    """From a step to the exact solution on its support, as far as no sign changes, and whether that is all the way.
+
+    None if it cannot be computed.
+
+    On the way there the model falls: with fixed signs it is a quadratic, and its minimum lies at the end.
+    """
+    there = (v + step != 0.0) | (price == 0.0)
+    if not there.any() or there.sum() > 3000:
+        return None
+    sign = np.sign(v + step)[there]
+    # On the support: g + H step + price sign = 0, with v + step = 0 outside.
+    outside = np.where(there, 0.0, -v)
+    right = -(g[there] + (H @ outside)[there] + price[there] * sign)
+    try:
+        exact = Cholesky(np.ascontiguousarray(H[np.ix_(there, there)])).solve(right)
+    except Breakdown:
+        return None
+    if not np.all(np.isfinite(exact)):
+        return None
+    value, wanted = (v + step)[there], v[there] + exact
+    crossing = (np.sign(wanted) != sign) & (price[there] > 0.0)
+    out = outside.copy()
+    if not crossing.any():
+        out[there] = exact
+        return out, True
+    lengths = np.where(crossing, value / np.where(crossing, value - wanted, 1.0), np.inf)
+    t = float(lengths.min())
+    moved = value + t * (wanted - value)
+    moved[lengths <= t * (1.0 + 1e-12)] = 0.0
+    out[there] = moved - v[there]
+    return out, False
