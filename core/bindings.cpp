@@ -154,6 +154,7 @@ NB_MODULE(_core, m) {
     nb::class_<PyWatch>(m, "Watch")
         .def(nb::init<double, std::optional<double>>(), "interval"_a = 0.05, "deadline"_a = nb::none())
         .def_prop_ro("past_deadline", &PyWatch::past_deadline)
+        .def("cancel", [](PyWatch& w) { w.watch.cancel(); })
         .def_prop_ro("n_polls", [](const PyWatch& w) { return w.watch.n_polls(); });
     nb::class_<Blas>(m, "Blas").def_static("borrow", &borrow_blas, "dsyrk"_a);
     nb::exception<DeadlineReached>(m, "DeadlineReached", PyExc_TimeoutError);

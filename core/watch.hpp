@@ -24,6 +24,7 @@ class Watch {
 
     // True when the work should stop. Cheap: reads the clock, polls only when the interval has passed.
     bool stop();
+    void cancel() { stopped_.store(true, std::memory_order_relaxed); }  // from any thread
     bool stopped() const { return stopped_.load(std::memory_order_relaxed); }
     long n_polls() const { return n_polls_; }
 

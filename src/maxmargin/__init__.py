@@ -6,43 +6,65 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from maxmargin.certificates import OptimalityCertificate, Separability, Verdict, judge_separability
+    from maxmargin.certificates import (
+        CombinedCertificate,
+        JointCertificate,
+        NotSeparableError,
+        OptimalityCertificate,
+        Separability,
+        Verdict,
+        judge_separability,
+    )
     from maxmargin.data import DataError, read_table, write_table
     from maxmargin.models import Model, ModelFileError, certify, load, save
     from maxmargin.positions import InputError
     from maxmargin.problem import Problem
     from maxmargin.runtime import core_info, show_versions
-    from maxmargin.solution import History, Solution, Status
-    from maxmargin.svm import ConvergenceWarning, LinearSVC
+    from maxmargin.solution import History, Solution, Solutions, Status
+    from maxmargin.svm import ConvergenceWarning, LinearSVC, LinearSVR, LogisticRegression
 
     __version__: str
 
 # Where each public name lives. A room is opened when one of its names is first used, so that `import maxmargin` and
 # `maxmargin --help` are quick.
 _ROOMS = {
-    "maxmargin.certificates": ("OptimalityCertificate", "Separability", "Verdict", "judge_separability"),
+    "maxmargin.certificates": (
+        "CombinedCertificate",
+        "JointCertificate",
+        "NotSeparableError",
+        "OptimalityCertificate",
+        "Separability",
+        "Verdict",
+        "judge_separability",
+    ),
     "maxmargin.data": ("DataError", "read_table", "write_table"),
     "maxmargin.models": ("Model", "ModelFileError", "certify", "load", "save"),
     "maxmargin.positions": ("InputError",),
     "maxmargin.problem": ("Problem",),
     "maxmargin.runtime": ("core_info", "show_versions"),
-    "maxmargin.solution": ("History", "Solution", "Status"),
-    "maxmargin.svm": ("ConvergenceWarning", "LinearSVC"),
+    "maxmargin.solution": ("History", "Solution", "Solutions", "Status"),
+    "maxmargin.svm": ("ConvergenceWarning", "LinearSVC", "LinearSVR", "LogisticRegression"),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "CombinedCertificate",
     "ConvergenceWarning",
     "DataError",
     "History",
     "InputError",
+    "JointCertificate",
     "LinearSVC",
+    "LinearSVR",
+    "LogisticRegression",
     "Model",
     "ModelFileError",
+    "NotSeparableError",
     "OptimalityCertificate",
     "Problem",
     "Separability",
     "Solution",
+    "Solutions",
     "Status",
     "Verdict",
     "__version__",

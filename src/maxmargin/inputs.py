@@ -54,6 +54,14 @@ class LabelledRows:
         check_class_weights(weight, position, classes)
         return cls(X, rows, position, classes, weight)
 
+    def pair(self, first: int, second: int) -> tuple[LabelledRows, NDArray[np.intp]]:
+        """Only the rows of two classes, and where they were."""
+        chosen = np.flatnonzero((self.position == first) | (self.position == second))
+        X, rows = check_rows(self.X[chosen])
+        position = (self.position[chosen] == second).astype(np.intp)
+        classes = self.classes[[first, second]]
+        return LabelledRows(X, rows, position, classes, self.weight[chosen]), chosen
+
 
 def positive_number(name: str, value: Any, *, infinite: bool = False) -> float:
     """``value`` as a float if it is a number above zero, and finite unless ``infinite`` allows more."""

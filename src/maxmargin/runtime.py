@@ -139,6 +139,11 @@ class Watch:
     def past_deadline(self) -> bool:
         return self.core.past_deadline
 
+    def cancel(self) -> None:
+        """Interrupt the solver from another thread, as Ctrl-C would."""
+        self.stop_requested = True
+        self.core.cancel()
+
     def report(self, iteration: int, gap: float) -> None:
         if self._progress is not None and self._progress(iteration, gap, self.seconds):
             self.stop_requested = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 
@@ -131,3 +132,71 @@ class Solution:
             f"Solution({self.status.name}: gap {self.gap:.1e}, primal {self.primal:.9g}, dual {self.dual:.9g}, "
             f"{self.n_iter} iterations, {self.seconds:.3f} s; {self.solver}: {self.reason})"
         )
+
+
+@dataclass(frozen=True)
+class Solutions:
+    """The solutions of several machines that work together, one per class or pair of classes.
+
+    ``gap`` and ``status`` are the worst of them, ``primal`` and ``dual`` their sums.
+
+    Examples
+    --------
+    >>> from maxmargin import LinearSVC
+    >>> solutions = LinearSVC().fit([[0.0], [1.0], [2.0]], ["a", "b", "c"]).solution_
+    >>> len(solutions), solutions.status.name
+    (3, 'CONVERGED')
+    """
+
+    parts: tuple[Solution, ...]
+    seconds: float
+
+    @property
+    def worst(self) -> Solution:
+        order = list(Status)
+        unfinished = [part for part in self.parts if part.status is not Status.CONVERGED]
+        return max(unfinished or self.parts, key=lambda part: (order.index(part.status) > 0, part.gap))
+
+    @property
+    def gap(self) -> float:
+        return max(part.gap for part in self.parts)
+
+    @property
+    def status(self) -> Status:
+        return self.worst.status
+
+    @property
+    def primal(self) -> float:
+        return sum(part.primal for part in self.parts)
+
+    @property
+    def dual(self) -> float:
+        return sum(part.dual for part in self.parts)
+
+    @property
+    def n_iter(self) -> int:
+        return max(part.n_iter for part in self.parts)
+
+    @property
+    def history(self) -> History:
+        return self.worst.history
+
+    @property
+    def solver(self) -> str:
+        return self.worst.solver
+
+    @property
+    def reason(self) -> str:
+        return self.worst.reason
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    def __iter__(self) -> Iterator[Solution]:
+        return iter(self.parts)
+
+    def __getitem__(self, index: int) -> Solution:
+        return self.parts[index]
+
+    def __repr__(self) -> str:
+        return f"Solutions({len(self)} machines, {self.status.name}: worst gap {self.gap:.1e}, {self.seconds:.3f} s)"

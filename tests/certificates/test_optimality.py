@@ -109,7 +109,7 @@ def test_rejects_what_is_no_problem_at_all(fitted):
     assert certificate.verify(X[0], y, weight).worst == "shape"
     assert certificate.verify(X, y, -weight).worst == "weights"
     assert certificate.verify(X, y, np.where(y > 0, weight, 0.0)).worst == "weights"
-    assert replace(certificate, loss="logistic").verify(X, y, weight).worst == "loss"
+    assert replace(certificate, loss="absolute").verify(X, y, weight).worst == "loss"
     broken = X.copy()
     broken[3, 1] = np.nan
     assert certificate.verify(broken, y, weight).worst == "finite"

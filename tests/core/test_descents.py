@@ -191,6 +191,16 @@ def test_joint_is_the_same_for_dense_and_sparse_rows(instruction_set, kind):
     near(sparse.W, dense.W)
 
 
+@pytest.mark.parametrize(
+    "size", [1.0, pytest.param(1e-4, marks=pytest.mark.xfail(reason="rounding of slopes is divided by the curvature"))]
+)
+def test_multipliers_of_short_rows_sum_to_zero(instruction_set, size):
+    X = size * np.random.default_rng(0).normal(size=(50, 3))
+    p = Joint(X, 5, 0.0)
+    p.core.epoch(_core.Rows.dense(X))
+    p.check_invariants()
+
+
 def test_joint_reports_the_largest_violation_and_leaves_out_small_ones():
     # Margins of 0.8, −0.8 and 4, where 1 is wanted.
     X, W = np.diag([1.0, -1.0, 5.0]), np.tile([-0.4, 0.4], (3, 1))

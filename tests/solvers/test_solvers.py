@@ -6,9 +6,12 @@ import scipy.sparse as sp
 
 from maxmargin import Problem, Status
 from maxmargin.solvers import SOLVERS, DualCoordinateDescent, InteriorPoint, choose
+from maxmargin.solvers.choice import Relay
 from maxmargin.solvers.interior_point import centred_hinge, centred_squared_hinge, rows_in_their_span
 from tests.conftest import tall
 from tests.oracles import clarabel_optimum, objective
+
+SLACK_SOLVERS = ("dual_cd", "interior_point", "newton")  # for hinge and squared hinge, with the penalty ½‖w‖²
 
 LAYOUTS = {
     "dense64": lambda X: X,
@@ -22,7 +25,7 @@ def wide(X):
     return sp.csr_array((X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape)
 
 
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", SLACK_SOLVERS)
 @pytest.mark.parametrize(("loss", "power"), [("hinge", 1), ("squared_hinge", 2)])
 @pytest.mark.parametrize("layout", sorted(LAYOUTS))
 def test_reaches_the_optimum(solver, loss, power, layout, instruction_set):
@@ -37,7 +40,7 @@ def test_reaches_the_optimum(solver, loss, power, layout, instruction_set):
     assert abs(float(solution.alpha @ problem.y)) <= 1e-12 * float(solution.alpha.sum())
 
 
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", ["dual_cd", "interior_point"])
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
 def test_without_polish_the_gap_is_still_certified(solver, loss, C):
@@ -51,7 +54,7 @@ def test_without_polish_the_gap_is_still_certified(solver, loss, C):
     assert (solution.status is Status.CONVERGED) == (solution.gap <= 1e-4)
 
 
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", SLACK_SOLVERS)
 def test_more_columns_than_rows(solver):
     rng = np.random.default_rng(0)
     X = sp.random_array((60, 2000), density=0.02, rng=rng, format="csr")
@@ -70,7 +73,7 @@ def test_rows_in_their_span_keep_all_inner_products():
     np.testing.assert_allclose(L @ L.T, X @ X.T, rtol=1e-10, atol=1e-9)
 
 
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", SLACK_SOLVERS)
 def test_where_no_multiplier_is_free_the_bias_is_the_midpoint(solver):
     # Small C: all multipliers sit at C, and every bias in an interval is optimal.
     X, y = np.array([[-1.0], [-0.5], [0.5], [1.0]]), np.array([-1, -1, 1, 1])
@@ -81,7 +84,7 @@ def test_where_no_multiplier_is_free_the_bias_is_the_midpoint(solver):
     assert solution.b == pytest.approx(0.5 * (low + high))
 
 
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", SLACK_SOLVERS)
 def test_history_ends_with_the_certified_gap(solver):
     X, y = tall(200, 4)
     solution = SOLVERS[solver]().solve(Problem.from_arrays(X, y, loss="hinge"))
@@ -93,7 +96,7 @@ def test_history_ends_with_the_certified_gap(solver):
     assert solution.distance_bound == pytest.approx(np.sqrt(2 * solution.absolute_gap))
 
 
-@pytest.mark.parametrize("solver", sorted(SOLVERS))
+@pytest.mark.parametrize("solver", SLACK_SOLVERS)
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 def test_continues_from_a_rough_dual_point(solver, loss):
     X, y = tall(400, 6, seed=4)
@@ -120,7 +123,7 @@ def test_automatic_hands_over_to_the_interior_point_where_newton_fails():
     X, y = tall(300, 5, seed=1)
     X = sp.csr_array(X * 10.0 ** rng.uniform(-6, 6, 5))
     problem = Problem.from_arrays(X, y, C=100.0, loss="hinge")
-    solver = DualCoordinateDescent(fallback=InteriorPoint(), reason="tried")
+    solver = Relay(DualCoordinateDescent(reason="tried", patient=False), InteriorPoint())
     solution = solver.solve(problem)
     assert solution.status is Status.CONVERGED
     assert "interior_point took over" in solution.reason
@@ -136,13 +139,18 @@ def test_automatic_avoids_newton_for_columns_of_very_different_scale():
 
 def test_choice_explains_itself():
     X, y = tall(400, 5)
-    name, reason = choose(Problem.from_arrays(X, y, C=100.0))
+    name, reason = choose(Problem.from_arrays(X, y, C=100.0, loss="hinge"))
     assert name == "interior_point"
     assert "400 rows" in reason
-    assert "dual_cd" in reason
+    name, reason = choose(Problem.from_arrays(X, y, C=100.0))
+    assert (name, "smooth" in reason) == ("newton", True)
+    assert choose(Problem.from_arrays(X, y, penalty="l1"))[0] == "proximal_newton"
+    assert choose(Problem.from_arrays(X, y, loss=1.5))[0] == "newton"
     rng = np.random.default_rng(0)
     text = sp.random_array((6000, 20000), density=0.001, rng=rng, format="csr")
     assert choose(Problem.from_arrays(text, np.arange(6000) % 2))[0] == "dual_cd"
+    X, y = tall(30000, 5)
+    assert choose(Problem.from_arrays(X, y, loss="hinge"))[0] == "newton"
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

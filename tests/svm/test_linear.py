@@ -233,10 +233,15 @@ def test_parameters_without_effect_warn(options, message, overlapping):
 
 
 UNSUPPORTED = [
-    ({"penalty": "l1"}, "penalty='l1' is not supported"),
-    ({"multi_class": "crammer_singer"}, "multi_class"),
+    ({"penalty": "l0"}, "penalty must be 'l1' or 'l2'"),
+    ({"penalty": "l1", "loss": "hinge"}, "goes with loss 'squared_hinge'"),
+    ({"penalty": "l1", "solver": "dual_cd"}, "cannot solve loss 'squared_hinge' with penalty 'l1'"),
+    ({"multi_class": "joint"}, "multi_class must be"),
+    ({"multi_class": "crammer_singer", "penalty": "l1"}, "penalty='l2' only"),
     ({"dual": "yes"}, "dual must be"),
-    ({"solver": "newton"}, "solver must be"),
+    ({"solver": "simplex"}, "solver must be"),
+    ({"loss": 5.0}, "loss must be"),
+    ({"loss": "logistic"}, "belongs to maxmargin.LogisticRegression"),
     ({"tol": 0.0}, "tol must be"),
     ({"max_iter": 0}, "max_iter must be"),
     ({"max_iter": 1.5}, "max_iter must be"),

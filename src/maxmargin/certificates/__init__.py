@@ -1,6 +1,15 @@
 """Proofs that trust no solver: verify() recomputes everything from the data by plain arithmetic."""
 
+from maxmargin.certificates.multiclass import CombinedCertificate, JointCertificate
 from maxmargin.certificates.optimality import OptimalityCertificate, Verdict
-from maxmargin.certificates.separability import Separability, judge_separability
+from maxmargin.certificates.separability import NotSeparableError, Separability, judge_separability
 
-__all__ = ["OptimalityCertificate", "Separability", "Verdict", "judge_separability"]
+__all__ = [
+    "CombinedCertificate",
+    "JointCertificate",
+    "NotSeparableError",
+    "OptimalityCertificate",
+    "Separability",
+    "Verdict",
+    "judge_separability",
+]

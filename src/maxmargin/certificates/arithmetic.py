@@ -82,7 +82,7 @@ def class_costs(
     if class_weight is None:
         return weight
     if isinstance(class_weight, str):
-        total = np.bincount(position, weights=weight, minlength=len(labels))
+        total = np.maximum(np.bincount(position, weights=weight, minlength=len(labels)), 0.0)
         factor = np.where(total > 0.0, total.sum() / len(labels) / np.maximum(total, 1e-300), 0.0)
     else:
         factor = np.array([float(class_weight.get(label, 1.0)) for label in labels])

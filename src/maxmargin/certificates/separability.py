@@ -67,6 +67,33 @@ class Separability:
         return f"not linearly separable: under convex weights on {n} rows the means of both classes coincide"
 
 
+class NotSeparableError(ValueError):
+    """No hyperplane separates the classes; ``proof`` shows it.
+
+    Attributes
+    ----------
+    proof : Separability
+        Convex weights under which the means of both classes coincide; ``proof.verify(X, y)`` checks them.
+
+    Examples
+    --------
+    >>> from maxmargin import LinearSVC
+    >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array(["a", "b", "a"])
+    >>> try:
+    ...     LinearSVC(C=np.inf).fit(X, y)
+    ... except NotSeparableError as error:
+    ...     print(error.proof.weights, error.proof.verify(X, y) < 1e-12)
+    [0.5 1.  0.5] True
+    """
+
+    def __init__(self, message: str, proof: Separability) -> None:
+        super().__init__(message)
+        self.proof = proof
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (str(self), self.proof)
+
+
 def judge_separability(
     X: Any, y: NDArray[Any], *, hyperplane: tuple[Vector, float] | None = None, max_seconds: float = 5.0
 ) -> Separability:

@@ -110,7 +110,7 @@ class _Run:
                 cost = self.problem.cost
                 method.run(self.best, sigma=float(cost[cost > 0.0].mean()) / (2.0 * width), share=0.3)
             else:
-                method.run(self.best, penalty=10.0)
+                method.run(self.best, penalty=10.0, sigma=first_sigma(self.problem, self.best))
         finally:
             self.best = better(self.best, method.best)
             self.n_iter += method.steps
@@ -152,8 +152,21 @@ class _Run:
 def from_nothing(problem: Problem, n_threads: int) -> Point:
     """w = 0, with multipliers in the middle of their range where they have two ends."""
     lower, upper = problem.loss.domain(problem.cost)
-    middle = np.where(np.isfinite(upper), 0.5 * (lower + upper), 0.0)
+    bounded = np.isfinite(upper)
+    middle = np.where(bounded, 0.5 * (np.where(bounded, lower, 0.0) + np.where(bounded, upper, 0.0)), 0.0)
     return recover(problem, middle, n_threads, np.zeros(problem.n_cols), 0.0)
+
+
+def first_sigma(problem: Problem, point: Point) -> float | None:
+    """A penalty under which most rows of a rough start are between their bounds; None where the usual one is smaller."""
+    if not problem.loss.has_box or problem.loss.smooth:
+        return None
+    live = problem.cost > 0.0
+    r = np.abs(problem.target - problem.sign * (point.scores + point.b))[live] - problem.box.kink
+    scale = float(np.median(np.abs(r)))
+    cost = float(problem.cost[live].mean())
+    usual = 10.0 * min(cost, 1.0 / max(float(problem.squared_norms.mean()), 1e-300))
+    return 0.25 * cost / scale if point.gap > 0.5 and scale > 0.0 and 0.25 * cost / scale < usual else None
 
 
 def worth_sampling(problem: Problem) -> bool:

@@ -1,5 +1,8 @@
 """Support vector machines in scikit-learn's shape."""
 
-from maxmargin.svm.linear import ConvergenceWarning, LinearSVC
+from maxmargin.svm.base import ConvergenceWarning
+from maxmargin.svm.linear import LinearSVC
+from maxmargin.svm.logistic import LogisticRegression
+from maxmargin.svm.regression import LinearSVR
 
-__all__ = ["ConvergenceWarning", "LinearSVC"]
+__all__ = ["ConvergenceWarning", "LinearSVC", "LinearSVR", "LogisticRegression"]

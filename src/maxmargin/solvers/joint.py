@@ -1,0 +1,231 @@
+"""Joint multi-class machines: one weight vector per class, all of them found together.
+
+Solves
+    minimise over w_m, b_m   ½ Σ_m ‖w_m‖² + Σ c_i ℓ(f_i, y_i),    f_im = ⟨w_m, x_i⟩ + b_m
+
+with ℓ = max_m (f_m + [m ≠ y]) − f_y (Crammer and Singer's hinge) or ln Σ_m exp(f_m) − f_y (multinomial). The hinge is solved by dual
+coordinate descent, all multipliers of a row at once, then by Newton's method; the multinomial loss by Newton's method.
+
+References
+----------
+Crammer, Singer: On the algorithmic implementation of multiclass kernel-based vector machines, 2001. Keerthi,
+Sundararajan, Chang, Hsieh, Lin: A sequential dual method for large scale multi-class linear SVMs, 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.inputs import LabelledRows, check_costs, check_sizes, positive_number
+from maxmargin.problem import Bias
+from maxmargin.runtime import Watch, blas_guard
+from maxmargin.solution import History, Status, relative_gap
+from maxmargin.solvers.joint_newton import JointNewton
+from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
+
+Vector = NDArray[np.float64]
+
+__all__ = ["JointMachine", "JointProblem", "JointSolution", "make_joint_solver"]
+
+
+@dataclass(frozen=True)
+class JointSolution:
+    """All hyperplanes of a joint machine with their proof; alpha has one line per row and one column per class."""
+
+    W: Vector
+    b: Vector
+    alpha: Vector
+    primal: float
+    dual: float
+    gap: float
+    status: Status
+    history: History
+    n_iter: int
+    seconds: float
+    solver: str
+    reason: str
+
+    @property
+    def absolute_gap(self) -> float:
+        return max(0.0, self.primal - self.dual)
+
+    @property
+    def distance_bound(self) -> float:
+        """Largest possible distance of all weights together from the optimal ones."""
+        return math.sqrt(2.0 * self.absolute_gap)
+
+    def __repr__(self) -> str:
+        return (
+            f"JointSolution({self.status.name}: gap {self.gap:.1e}, primal {self.primal:.9g}, dual {self.dual:.9g}, "
+            f"{self.n_iter} iterations, {self.seconds:.3f} s; {self.solver}: {self.reason})"
+        )
+
+
+def joint_problem(data: LabelledRows, *, C: float, loss: str, bias: Bias) -> JointProblem:
+    """All classes of labelled rows, checked."""
+    cost = positive_number("C", C) * data.weight
+    check_costs(cost)
+    check_sizes(data.X, cost)
+    return JointProblem(data.X, data.rows, data.position.astype(np.int32), cost, loss, bias, len(data.classes))
+
+
+def make_joint_solver(solver: str, **options: Any) -> JointMachine:
+    """The solver of joint machines; it has no alternatives to choose from."""
+    if solver not in ("auto", "dual_cd", "newton"):
+        raise ValueError(f"solver={solver!r} cannot solve a joint multi-class machine; use 'auto'")
+    return JointMachine(**options)
+
+
+@dataclass(frozen=True)
+class JointMachine:
+    """Coordinate descent and Newton's method for joint machines.
+
+    Parameters
+    ----------
+    tol : relative duality gap to reach.
+    max_iter : limit on epochs and on Newton steps.
+    seed : seed of the random order.
+    n_threads : threads.
+    """
+
+    tol: float = 1e-6
+    max_iter: int = 10000
+    seed: int = 0
+    n_threads: int = 1
+    name: str = field(default="joint", init=False)
+
+    def solve(self, problem: JointProblem, *, start: Any = None, watch: Watch | None = None) -> JointSolution:
+        watch = watch or Watch()
+        with blas_guard:
+            return _Run(self, problem, watch).solve(start)
+
+
+class _Run:
+    def __init__(self, solver: JointMachine, problem: JointProblem, watch: Watch) -> None:
+        self.solver, self.problem, self.watch = solver, problem, watch
+        self.history, self.n_iter = History(), 0
+        self.best: JointPoint | None = None
+
+    def solve(self, start: JointSolution | None) -> JointSolution:
+        status, problem = Status.CONVERGED, self.problem
+        try:
+            if start is not None:
+                self._keep(certified(problem, start.alpha, start.W, start.b))
+            status = self._newton() if problem.loss == "multinomial" else self._descent()
+        except KeyboardInterrupt:
+            status = Status.INTERRUPTED
+        except _core.DeadlineReached:
+            status = Status.TIME_LIMIT
+        best = self.best or certified(problem, np.zeros(problem.shape))
+        gap = relative_gap(best.primal, best.dual, problem.null_primal)
+        if gap <= self.solver.tol and status is not Status.INTERRUPTED:
+            status = Status.CONVERGED
+        elif gap > self.solver.tol and status is Status.CONVERGED:
+            status = Status.NUMERICAL_LIMIT
+        self.history.add(self.n_iter, self.watch.seconds, gap, "certified", certified=True)
+        return JointSolution(
+            best.W, best.b, best.alpha, best.primal, best.dual, gap, status, self.history, self.n_iter,
+            self.watch.seconds, self.solver.name, f"all {problem.n_classes} classes at once",
+        )  # fmt: skip
+
+    def _keep(self, point: JointPoint) -> None:
+        if self.best is None or point.gap <= self.best.gap:
+            self.best = point
+
+    def _report(self, gap: float, phase: str) -> Status | None:
+        self.history.add(self.n_iter, self.watch.seconds, gap, phase, certified=True)
+        self.watch.report(self.n_iter, gap)
+        if self.watch.past_deadline:
+            return Status.TIME_LIMIT
+        return Status.INTERRUPTED if self.watch.stop_requested else None
+
+    def _newton(self) -> Status:
+        point = self.best or certified(self.problem, np.zeros(self.problem.shape))
+        method = JointNewton(self.problem, self.watch, tol=self.solver.tol, max_steps=self.solver.max_iter)
+        try:
+            method.run(point)
+        finally:
+            self._keep(method.best)
+            self.n_iter += method.steps
+        assert self.best is not None
+        stop = self._report(self.best.gap, "newton")
+        return stop or (Status.ITERATION_LIMIT if method.steps >= self.solver.max_iter else Status.CONVERGED)
+
+    def _descent(self) -> Status:
+        """Epochs until the gap is reached; Newton's method where it is cheap, or where epochs hardly gain."""
+        problem, k = self.problem, self.problem.n_classes
+        state = _DescentState(problem, self.solver.seed, self.best)
+        small = k * (problem.n_cols + 1) <= 1500 and problem.n_rows * k <= 200_000
+        next_look, epochs, settled, previous, tried = 10, 0, 0.1, math.inf, False
+        while True:
+            violation = state.epoch(self.watch)
+            epochs, self.n_iter = epochs + 1, self.n_iter + 1
+            if violation <= settled:
+                if state.joint.n_active == problem.n_rows:
+                    settled *= 0.1
+                state.joint.unshrink()
+            state.joint.leave_out(0.1 * settled)
+            if epochs < next_look and epochs < self.solver.max_iter:
+                continue
+            next_look = epochs + max(10, epochs // 2)
+            point = certified(problem, state.alpha, state.weights, state.bias)
+            self._keep(point)
+            stop = self._report(point.gap, "coordinate descent")
+            if stop is not None:
+                return stop
+            if point.gap <= self.solver.tol and not (small and self.solver.tol <= 1e-5):
+                return Status.CONVERGED
+            slow = epochs >= 100 and point.gap > 0.5 * previous
+            previous = point.gap
+            if not tried and (small or slow):
+                tried = True
+                if self._newton() in (Status.TIME_LIMIT, Status.INTERRUPTED) or self.best_gap <= self.solver.tol:
+                    return Status.CONVERGED
+                state = _DescentState(problem, self.solver.seed, self.best)
+            if epochs >= self.solver.max_iter:
+                return Status.ITERATION_LIMIT
+
+    @property
+    def best_gap(self) -> float:
+        return math.inf if self.best is None else self.best.gap
+
+
+class _DescentState:
+    """Arrays of the coordinate descent; b_m moves as the multiplier of Σ_i alpha_im = 0."""
+
+    def __init__(self, problem: JointProblem, seed: int, start: JointPoint | None) -> None:
+        self.problem = problem
+        n, k, bias = problem.n_rows, problem.n_classes, problem.bias
+        self.alpha = np.zeros((n, k)) if start is None else start.alpha.copy()
+        self.W = np.ascontiguousarray(problem.combine(self.alpha).T)
+        self.sums = self.alpha.sum(axis=0)
+        self.gain = bias.value**2 if bias.penalised else 0.0
+        if bias.free:
+            self.gain = max(float(problem.squared_norms.mean()), 1e-300)
+        self.centre = np.zeros(k) if start is None or not bias.free else start.b.copy()
+        self.joint = _core.Joint(
+            problem.label, problem.cost, problem.squared_norms, self.alpha, self.W, self.sums, self.centre, self.gain,
+            np.empty(3 * k), np.arange(n, dtype=np.int32), seed,
+        )  # fmt: skip
+
+    def epoch(self, watch: Watch) -> float:
+        violation = self.joint.epoch(self.problem.rows, watch.core)
+        if self.problem.bias.free:
+            self.centre += self.gain * self.sums
+        return violation
+
+    @property
+    def weights(self) -> Vector:
+        return np.ascontiguousarray(self.W.T)
+
+    @property
+    def bias(self) -> Vector:
+        if self.problem.bias.value == 0.0:
+            return np.zeros_like(self.centre)
+        return self.centre + self.gain * self.sums if self.problem.bias.penalised else self.centre - self.centre.mean()

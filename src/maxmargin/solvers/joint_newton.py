@@ -1,0 +1,288 @@
+"""Newton's method for joint multi-class machines, on the primal (multinomial) or the augmented Lagrangian (hinge).
+
+Both losses have multipliers alpha_i = c_i (e_y − p_i) with p_i on the simplex, and curvatures Q_i, one k×k matrix per row:
+c_i (diag p − p pᵀ) for the multinomial loss; for the hinge with anchors a_i and penalty sigma, alpha_i is the projection of
+a_i − sigma (f_i + e_i) onto the feasible multipliers, and Q_i = sigma (I − 11ᵀ/|J|) on the classes J below their bound.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.runtime import Watch, borrowed_blas
+from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
+from maxmargin.solvers.newton_system import Breakdown, Cholesky
+
+Vector = NDArray[np.float64]
+
+LARGEST_DIRECT = 1500
+
+
+def project(v: Vector, label: tuple[NDArray[np.intp], NDArray[np.intp]], cost: Vector) -> tuple[Vector, Vector]:
+    """The nearest alpha with Σ_m alpha_m = 0 and alpha_m ≤ cost [m = y], for every line of v; and which are below.
+
+    alpha_m = min(upper_m, v_m + level): the level is found by sorting.
+    """
+    upper = np.zeros_like(v)
+    upper[label] = cost
+    # alpha_m is free while level < upper_m − v_m: free ones are those with the largest upper_m − v_m.
+    key = upper - v
+    order = np.argsort(-key, axis=1, kind="stable")
+    v_sorted, upper_sorted = np.take_along_axis(v, order, 1), np.take_along_axis(upper, order, 1)
+    free_sum = np.cumsum(v_sorted, axis=1)
+    bound_sum = cost[:, None] - np.cumsum(upper_sorted, axis=1)
+    count = np.arange(1, v.shape[1] + 1)
+    level = -(free_sum + bound_sum) / count  # if exactly the first `count` were free
+    fits = level < np.take_along_axis(key, order, 1)
+    n_free = np.maximum(1, fits.sum(axis=1))
+    chosen = level[np.arange(len(v)), n_free - 1]
+    moved = v + chosen[:, None]
+    free = moved < upper
+    return np.where(free, moved, upper), free
+
+
+class _Multinomial:
+    rounds = False
+
+    def __init__(self, problem: JointProblem) -> None:
+        self.problem = problem
+
+    def multipliers(self, scores: Vector) -> Vector:
+        problem = self.problem
+        p = np.exp(scores - scores.max(axis=1, keepdims=True))
+        p /= p.sum(axis=1, keepdims=True)
+        self.p = p
+        alpha = -problem.cost[:, None] * p
+        alpha[problem.own] += problem.cost
+        return alpha
+
+    def weight(self, m: int, other: int) -> Vector:
+        """Q_i[m, other] of every row, at the last multipliers."""
+        own = self.problem.cost * self.p[:, m]
+        return own * (1.0 - self.p[:, m]) if m == other else -own * self.p[:, other]
+
+    def times(self, S: Vector) -> Vector:
+        """Q_i s_i for every row."""
+        return self.problem.cost[:, None] * self.p * (S - (self.p * S).sum(axis=1, keepdims=True))
+
+
+class _Hinge:
+    rounds = True
+
+    def __init__(self, problem: JointProblem, anchor: Vector, sigma: float) -> None:
+        self.problem, self.anchor, self.sigma = problem, anchor, sigma
+
+    def multipliers(self, scores: Vector) -> Vector:
+        shifted = scores + 1.0
+        shifted[self.problem.own] -= 1.0
+        alpha, free = project(self.anchor - self.sigma * shifted, self.problem.own, self.problem.cost)
+        free &= (self.problem.cost > 0.0)[:, None]
+        self.free = free.astype(np.float64)
+        self.count = np.maximum(1.0, self.free.sum(axis=1))
+        return alpha
+
+    def weight(self, m: int, other: int) -> Vector:
+        both = self.sigma * self.free[:, m] * self.free[:, other]
+        return self.sigma * self.free[:, m] - both / self.count if m == other else -both / self.count
+
+    def times(self, S: Vector) -> Vector:
+        mean = (self.free * S).sum(axis=1) / self.count
+        return self.sigma * self.free * (S - mean[:, None])
+
+
+Curve = _Multinomial | _Hinge
+
+
+class JointNewton:
+    """From a certified point to the optimum; ``best`` is the best point met."""
+
+    def __init__(self, problem: JointProblem, watch: Watch, *, tol: float, max_steps: int) -> None:
+        self.problem, self.watch, self.tol, self.max_steps = problem, watch, tol, max_steps
+        self.steps = 0
+        self.best: JointPoint
+        self.direct = problem.n_classes * (problem.n_cols + 1) <= LARGEST_DIRECT
+
+    def run(self, point: JointPoint) -> JointPoint:
+        self.best = point
+        problem = self.problem
+        W, b = point.W.copy(), point.b.copy()
+        if problem.loss == "multinomial":
+            curve = _Multinomial(problem)
+            try:
+                self._minimise(curve, W, b, point.alpha)
+            except Breakdown:
+                pass
+            finally:
+                self._keep(curve.multipliers(problem.scores(W, b)), W, b)
+            return self.best
+        return self._rounds(W, b, point.alpha)
+
+    def _keep(self, alpha: Vector, W: Vector, b: Vector) -> JointPoint:
+        found = certified(self.problem, alpha, W, b)
+        if found.gap <= self.best.gap:
+            self.best = found
+        return found
+
+    def _rounds(self, W: Vector, b: Vector, anchor: Vector) -> JointPoint:
+        """The method of multipliers: minimise, move the anchors, enlarge sigma."""
+        problem = self.problem
+        cost = problem.cost[problem.cost > 0.0]
+        size = max(float(problem.squared_norms.mean()), 1e-300)
+        sigma, before = 10.0 * min(float(cost.mean()), 1.0 / size), math.inf
+        stalled, apart = 0, math.inf
+        while self.steps < self.max_steps and self.best.gap > 1e-13 and stalled < 4:
+            if self.watch.past_deadline or self.watch.stop_requested:
+                break
+            curve = _Hinge(problem, anchor, sigma)
+            try:
+                alpha = self._minimise(curve, W, b, anchor)
+            except Breakdown:
+                break
+            found = self._keep(alpha, W, b)
+            self.watch.report(self.steps, self.best.gap)
+            violation = float(np.abs(alpha - anchor).max()) / sigma
+            now = found.primal - found.dual
+            stalled = stalled + 1 if now > 0.5 * apart and violation > 0.5 * before else 0
+            apart, before, anchor = min(now, apart), violation, alpha
+            if not self.direct and self.best.gap <= self.tol:
+                break
+            sigma *= 5.0
+            if sigma > 1e12 * float(cost.max()):
+                break
+        return self.best
+
+    def _minimise(self, curve: Curve, W: Vector, b: Vector, anchor: Vector) -> Vector:
+        """Newton's method on psi; W and b are moved in place, the multipliers there are returned."""
+        problem, bias = self.problem, self.problem.bias
+        scores = problem.scores(W, b)
+        rounding = float(np.finfo(np.float64).eps) * float(np.abs(anchor).sum(axis=1) @ np.sqrt(problem.squared_norms))
+        ridge = 1e-9 * float(getattr(curve, "sigma", problem.cost.max())) + 1e-280
+        centre, smallest, idle = b.copy(), math.inf, 0
+        while True:
+            alpha = curve.multipliers(scores)
+            g_W = problem.combine(alpha) - W
+            g_b = np.zeros_like(b)
+            if bias.value:
+                held = b / bias.value if bias.penalised else ridge * (b - centre) / bias.value
+                g_b = bias.value * alpha.sum(axis=0) - held
+            size = float(np.sqrt((g_W * g_W).sum() + g_b @ g_b))
+            if curve.rounds:
+                movement = 0.1 * float(np.linalg.norm(alpha - anchor)) / math.sqrt(curve.sigma)  # type: ignore[union-attr]
+                enough = max(movement, rounding)
+            else:
+                enough = max(math.sqrt(2.0 * (1e-15 if self.direct else 0.1 * self.tol) * abs(self.best.primal)), 4.0 * rounding)
+            idle = idle + 1 if size > 0.9 * smallest else 0
+            smallest = min(size, smallest)
+            if size <= enough or idle >= 12 or self.steps >= self.max_steps:
+                return alpha
+            dW, db = self._direction(curve, g_W, g_b, ridge)
+            d_scores = problem.scores(dW, db)
+            t = self._line_search(curve, W, b, dW, db, scores, d_scores, ridge, centre)
+            self.steps += 1
+            W += t * dW
+            b += t * db
+            scores = scores + t * d_scores
+            if t < 1e-12:
+                return curve.multipliers(scores)
+
+    def _direction(self, curve: Curve, g_W: Vector, g_b: Vector, ridge: float) -> tuple[Vector, Vector]:
+        bias = self.problem.bias
+        ridge = 1.0 if bias.penalised else ridge
+        v = np.column_stack([g_W, g_b]) if bias.value else g_W
+        step = self._factored(curve, v, ridge) if self.direct else self._conjugate_gradients(curve, v, ridge)
+        if not np.all(np.isfinite(step)):
+            raise Breakdown("the Newton step is not finite")
+        if not bias.value:
+            return np.ascontiguousarray(step), np.zeros_like(g_b)
+        return np.ascontiguousarray(step[:, :-1]), bias.value * step[:, -1]
+
+    def _factored(self, curve: Curve, g: Vector, ridge: float) -> Vector:
+        """All classes and columns in one matrix, block by block."""
+        problem, k, size = self.problem, self.problem.n_classes, g.shape[1]
+        H = np.zeros((k * size, k * size))
+        block = np.empty((size, size))
+        for m in range(k):
+            for other in range(m, k):
+                weight = np.ascontiguousarray(curve.weight(m, other))
+                sign = 1.0 if m == other else -1.0  # off the diagonal no weight is positive
+                if not weight.any():
+                    continue
+                block[:] = 0.0
+                _core.normal_matrix(
+                    problem.rows, sign * weight, problem.bias.value, block, borrowed_blas(), 1, self.watch.core
+                )
+                full = sign * (np.triu(block) + np.triu(block, 1).T)
+                H[m * size : (m + 1) * size, other * size : (other + 1) * size] = full
+        diagonal = np.ones(size)
+        if problem.bias.value:
+            diagonal[-1] = ridge
+        H[np.arange(k * size), np.arange(k * size)] += np.tile(diagonal, k)
+        return Cholesky(H).solve(g.ravel()).reshape(g.shape)
+
+    def _conjugate_gradients(self, curve: Curve, g: Vector, ridge: float) -> Vector:
+        problem, d = self.problem, self.problem.n_cols
+        Q = np.column_stack([curve.weight(m, m) for m in range(problem.n_classes)])
+        squares = problem.X.multiply(problem.X) if hasattr(problem.X, "multiply") else problem.X * problem.X
+        diagonal = 1.0 + np.asarray(squares.T @ Q).T
+        if g.shape[1] > d:
+            diagonal = np.column_stack([diagonal, ridge + problem.bias.value**2 * Q.sum(axis=0)])
+
+        def times(v: Vector) -> Vector:
+            b = problem.bias.value * v[:, -1] if v.shape[1] > d else np.zeros(len(v))
+            S = curve.times(problem.scores(v[:, :d], b))
+            out = problem.combine(S) + v[:, :d]
+            if v.shape[1] > d:
+                out = np.column_stack([out, problem.bias.value * S.sum(axis=0) + ridge * v[:, -1]])
+            return out
+
+        x, r = np.zeros_like(g), g.copy()
+        z = r / diagonal
+        p, rho = z.copy(), float((r * z).sum())
+        start = rho
+        for _ in range(300):
+            if rho <= 1e-4 * start or self.watch.past_deadline:
+                break
+            Hp = times(p)
+            step = rho / float((p * Hp).sum())
+            x += step * p
+            r -= step * Hp
+            z = r / diagonal
+            before, rho = rho, float((r * z).sum())
+            p = z + (rho / before) * p
+        return x
+
+    def _line_search(
+        self, curve: Curve, W: Vector, b: Vector, dW: Vector, db: Vector, scores: Vector, d_scores: Vector, ridge: float,
+        centre: Vector,
+    ) -> float:  # fmt: skip
+        """The minimiser along the direction: a root of the rising derivative, by secant steps that keep a bracket."""
+        bias = self.problem.bias
+        along, bent = float((W * dW).sum()), float((dW * dW).sum())
+        if bias.penalised:
+            along += float(b @ db) / bias.value**2
+            bent += float(db @ db) / bias.value**2
+        elif bias.free:
+            along += ridge * float((b - centre) @ db) / bias.value**2
+            bent += ridge * float(db @ db) / bias.value**2
+
+        def slope(t: float) -> float:
+            return along + t * bent - float((curve.multipliers(scores + t * d_scores) * d_scores).sum())
+
+        at_zero, at_one = slope(0.0), slope(1.0)
+        if at_one <= 0.1 * abs(at_zero):
+            return 1.0
+        low, high, f_low, f_high = 0.0, 1.0, at_zero, at_one
+        for _ in range(40):
+            t = low - f_low * (high - low) / (f_high - f_low) if f_high > f_low else 0.5 * (low + high)
+            f = slope(t)
+            if abs(f) <= 1e-3 * abs(at_zero) or high - low < 1e-12:
+                return t
+            if f > 0.0:
+                high, f_high, f_low = t, f, 0.5 * f_low
+            else:
+                low, f_low, f_high = t, f, 0.5 * f_high
+        return low if low > 0.0 else high

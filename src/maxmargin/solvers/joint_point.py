@@ -1,0 +1,171 @@
+"""A joint multi-class problem, and turning any of its dual points into a certified one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.sparse.csgraph import connected_components
+
+import maxmargin._core as _core
+from maxmargin.problem import Bias
+from maxmargin.solution import relative_gap
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class JointProblem:
+    """Rows, the class of each, costs, a joint loss ("crammer_singer" or "multinomial") and a bias per class."""
+
+    X: Any
+    rows: _core.Rows
+    label: NDArray[np.int32]
+    cost: Vector
+    loss: str
+    bias: Bias
+    n_classes: int
+
+    @property
+    def n_rows(self) -> int:
+        return self.rows.shape[0]
+
+    @property
+    def n_cols(self) -> int:
+        return self.rows.shape[1]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the multipliers."""
+        return self.n_rows, self.n_classes
+
+    @cached_property
+    def squared_norms(self) -> Vector:
+        norms = np.empty(self.n_rows)
+        _core.squared_norms(self.rows, norms, 1)
+        return norms
+
+    @cached_property
+    def own(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Positions of every row's own class in an array of one line per row."""
+        return np.arange(self.n_rows), self.label.astype(np.intp)
+
+    @cached_property
+    def null_primal(self) -> float:
+        """The objective at W = 0 without bias."""
+        return float(self.cost @ self.losses(np.zeros(self.shape)))
+
+    def scores(self, W: Vector, b: Vector) -> Vector:
+        return np.asarray(self.X @ W.T, dtype=np.float64) + b
+
+    def combine(self, alpha: Vector) -> Vector:
+        """Σ_i alpha_im x_i, one line per class."""
+        return np.ascontiguousarray(np.asarray(self.X.T @ alpha, dtype=np.float64).T)
+
+    def losses(self, scores: Vector) -> Vector:
+        own = scores[self.own]
+        if self.loss == "multinomial":
+            top = scores.max(axis=1)
+            return np.asarray(np.log(np.exp(scores - top[:, None]).sum(axis=1)) + (top - own))
+        raised = scores + 1.0
+        raised[self.own] -= 1.0
+        return np.asarray(raised.max(axis=1) - own)
+
+    def conjugates(self, share: Vector) -> Vector:
+        """g(p_i) of points of the simplex."""
+        if self.loss == "multinomial":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                return np.asarray(np.where(share > 0.0, share * np.log(share), 0.0).sum(axis=1))
+        return share[self.own] - 1.0
+
+    def primal(self, W: Vector, b: Vector, scores: Vector) -> float:
+        of_bias = 0.5 * float(b @ b) / self.bias.value**2 if self.bias.penalised else 0.0
+        return 0.5 * float((W * W).sum()) + of_bias + float(self.cost @ self.losses(scores))
+
+
+@dataclass(frozen=True)
+class JointPoint:
+    """A feasible dual point and hyperplanes with both objective values."""
+
+    alpha: Vector
+    W: Vector
+    b: Vector
+    primal: float
+    dual: float
+    gap: float
+
+
+def certified(
+    problem: JointProblem, alpha: Vector, W: Vector | None = None, b: Vector | None = None
+) -> JointPoint:
+    """A feasible dual point near ``alpha``, with the better of (W, b) and the hyperplanes it induces."""
+    share = feasible_share(problem, alpha)
+    alpha = -problem.cost[:, None] * share
+    alpha[problem.own] += problem.cost
+    induced, sums = problem.combine(alpha), alpha.sum(axis=0)
+    dual = -0.5 * float((induced * induced).sum()) - float(problem.cost @ problem.conjugates(share))
+    bias = problem.bias
+    if bias.penalised:
+        dual -= 0.5 * bias.value**2 * float(sums @ sums)
+    own_b = bias.value**2 * sums if bias.penalised else np.zeros(problem.n_classes)
+    if b is None:
+        b = own_b
+    candidates = [(induced, b)] if W is None else [(W, b), (induced, own_b if bias.penalised else b)]
+    values = [problem.primal(V, c, problem.scores(V, c)) for V, c in candidates]
+    best = int(np.argmin(values))
+    chosen, c = candidates[best]
+    return JointPoint(alpha, chosen.copy(), c.copy(), values[best], dual, relative_gap(values[best], dual, 0.0))
+
+
+def feasible_share(problem: JointProblem, alpha: Vector) -> Vector:
+    """p_i on the simplex with alpha_i = c_i (e_y − p_i); without a penalty on the biases Σ_i alpha_im = 0."""
+    cost = problem.cost
+    share = np.divide(-alpha, cost[:, None], out=np.zeros_like(alpha), where=cost[:, None] > 0.0)
+    np.maximum(share, 0.0, out=share)
+    share[problem.own] = 0.0
+    share /= np.maximum(1.0, share.sum(axis=1))[:, None]
+    if problem.bias.free:
+        share *= balancing_factors(_flows(problem, share))[problem.label]
+    share[problem.own] = np.maximum(0.0, 1.0 - share.sum(axis=1))
+    return share
+
+
+def _flows(problem: JointProblem, share: Vector) -> Vector:
+    """F[y, m] = Σ c_i p_im over rows of class y."""
+    rows, label = problem.own
+    members = sp.csr_array((problem.cost, (label, rows)), shape=(problem.n_classes, problem.n_rows))
+    return np.asarray(members @ share)
+
+
+def balancing_factors(F: Vector) -> Vector:
+    """Factors between 0 and 1 under which every class gives as much as it gets: line sums equal column sums.
+
+    Osborne's iteration on the strongly connected classes; flows between others cannot be balanced.
+
+    Examples
+    --------
+    >>> balancing_factors(np.array([[0.0, 2.0], [1.0, 0.0]])).round(12)[0, 1]
+    np.float64(0.5)
+    """
+    _, component = connected_components(sp.csr_array(F > 0.0), directed=True, connection="strong")
+    same = component[:, None] == component[None, :]
+    F = np.where(same, F, 0.0)
+    d = np.ones(len(F))
+    for _ in range(2000):
+        G = F * (d[:, None] / d[None, :])
+        give, get = G.sum(axis=1), G.sum(axis=0)
+        live = (give > 0.0) & (get > 0.0)
+        if np.all(np.abs(give - get)[live] <= 2e-16 * (give + get)[live]):
+            break
+        d[live] *= np.sqrt(get[live] / give[live])
+    factor = d[:, None] / d[None, :]
+    for c in np.unique(component):  # each component by itself: none may exceed 1
+        block = np.ix_(component == c, component == c)
+        there = F[block] > 0.0
+        if there.any():
+            factor[block] /= float(factor[block][there].max())
+    return np.where(same & (F > 0.0), np.minimum(factor, 1.0), np.where(same, 1.0, 0.0))

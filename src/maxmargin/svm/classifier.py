@@ -1,0 +1,277 @@
+"""Linear classifiers: any number of classes, by one machine per class, per pair, or one for all together."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import clone
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.model_selection import StratifiedKFold
+from sklearn.utils import column_or_1d
+from sklearn.utils.multiclass import _ovr_decision_function
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from maxmargin.certificates import (
+    CombinedCertificate,
+    JointCertificate,
+    NotSeparableError,
+    OptimalityCertificate,
+    judge_separability,
+)
+from maxmargin.inputs import LabelledRows, check_weights, positive_number
+from maxmargin.losses import Loss
+from maxmargin.positions import check_positions
+from maxmargin.problem import Bias, make_bias
+from maxmargin.runtime import Watch, effective_threads
+from maxmargin.solution import Solution, Solutions, Status
+from maxmargin.solvers.joint import JointSolution, joint_problem, make_joint_solver
+from maxmargin.svm.base import CertifiedMachine, Vector
+from maxmargin.svm.calibration import fit_steepness
+from maxmargin.svm.machines import Task, solve_all, split, was_interrupted
+from maxmargin.svm.progress import FitProgress
+
+N_FOLDS = 5
+
+
+class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
+    """Fit, store and predict; a subclass says which loss, and which names the schemes have."""
+
+    _joint: str  # value of multi_class that asks for one machine for all classes
+
+    def _loss(self) -> Loss:
+        raise NotImplementedError
+
+    def _scheme(self, n_classes: int) -> str:
+        """"ovr", "ovo" or the joint scheme."""
+        return str(self.multi_class)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Any:
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        progress = FitProgress(self, self.verbose, self.tol)
+        y = column_or_1d(y, warn=True)
+        loss = self._loss()
+        bias = make_bias(self.fit_intercept, self.penalize_intercept, self.intercept_scaling)
+        C = positive_number("C", self.C, infinite=True)
+        data = LabelledRows.from_arrays(X, y, sample_weight, self.class_weight)
+        scheme = self._scheme(len(data.classes))
+        progress.begin(X, y)
+        n_threads = effective_threads(self.n_threads)
+        if scheme == self._joint and len(data.classes) > 2:
+            watch, interrupted = self._fit_joint(data, C, bias, n_threads, progress)
+        else:
+            watch, interrupted = self._fit_machines(data, scheme, C, loss, bias, n_threads, progress)
+        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
+        self._n_rows_seen = len(data.position)
+        # For whoever certifies the saved model.
+        self._sample_weight = None if sample_weight is None else check_weights(sample_weight, len(data.position))
+        if interrupted:
+            raise KeyboardInterrupt
+        self._calibrate(X, y, data, scheme)
+        progress.end()
+        self._warn_if_unfinished(self.solution_)
+        return self
+
+    # --- one or several two-class machines --------------------------------------------------------------------
+
+    def _fit_machines(
+        self, data: LabelledRows, scheme: str, C: float, loss: Loss, bias: Bias, n_threads: int, progress: FitProgress
+    ) -> tuple[Watch, bool]:
+        if scheme == self._joint:  # two classes: w = w₁ − w₂ makes it the two-class machine of twice the C
+            C = self._joint_factor * C
+        tasks = split(data, scheme, C=C, loss=loss, penalty=self.penalty, bias=bias)
+        starts = self._previous(len(tasks), len(data.position))
+        seed = self._seed()
+        for task in tasks:
+            self._make_solver(task.problem, 1, seed)  # raises before any work if the solver does not fit
+        solutions, watch = solve_all(
+            tasks, lambda problem, threads: self._make_solver(problem, threads, seed), starts, n_threads,
+            self.max_seconds, progress,
+        )  # fmt: skip
+        for task, solution in zip(tasks, solutions, strict=True):
+            if solution.status is Status.INFEASIBLE:
+                raise_if_not_separable(task)
+        n = len(data.position)
+        signed = np.stack([task.spread(task.problem.y * s.alpha, n) for task, s in zip(tasks, solutions, strict=True)])
+        self._store(data.classes, solutions[0] if len(solutions) == 1 else Solutions(tuple(solutions), watch.seconds), signed)
+        return watch, was_interrupted(solutions, watch)
+
+    _joint_factor = 2.0
+
+    def _store(self, classes: NDArray[Any], solution: Solution | Solutions, signed_alpha: Vector) -> None:
+        """Set the fitted attributes; ``signed_alpha`` is y_i alpha_i of every machine and row."""
+        signed_alpha = np.atleast_2d(signed_alpha)
+        parts = list(solution) if isinstance(solution, Solutions) else [solution]
+        self.classes_ = classes
+        self.coef_ = np.stack([part.w for part in parts])  # the certificate keeps its own
+        self.intercept_ = np.array([part.b for part in parts])
+        self.support_ = np.flatnonzero(signed_alpha.any(axis=0))
+        self.dual_coef_ = signed_alpha[:, self.support_]
+        self.n_iter_ = solution.n_iter
+        self.solution_ = solution
+        if len(parts) == 1:
+            self.certificate_: Any = self._claim(parts[0], classes, self._class_weight_claimed(), parts[0].alpha)
+            return
+        scheme = "ovr" if len(parts) == len(classes) and self.multi_class != "ovo" else "ovo"
+        claims = tuple(
+            self._claim(part, np.array([False, True]), None, np.abs(row)) for part, row in zip(parts, signed_alpha, strict=True)
+        )
+        self.certificate_ = CombinedCertificate(claims, scheme, classes, self._class_weight_claimed())
+
+    def _class_weight_claimed(self) -> Any:
+        return dict(self.class_weight) if isinstance(self.class_weight, dict) else self.class_weight
+
+    def _claim(self, part: Solution, classes: NDArray[Any], class_weight: Any, alpha: Vector) -> OptimalityCertificate:
+        loss, C = self._loss(), float(self.C)
+        if len(self.classes_) == 2 and self.multi_class == self._joint:
+            C *= self._joint_factor
+        return OptimalityCertificate(
+            coef=part.w,
+            intercept=part.b,
+            alpha=alpha,
+            primal=part.primal,
+            dual=part.dual,
+            gap=part.gap,
+            loss="hinge" if C == np.inf else loss.name,
+            C=C,
+            classes=classes,
+            class_weight=class_weight,
+            fit_intercept=bool(self.fit_intercept),
+            penalty_scale=self._penalty_scale,
+            penalty=self.penalty,
+            power=float(getattr(loss, "power", np.nan)),
+        )
+
+    # --- one machine for all classes --------------------------------------------------------------------------
+
+    def _fit_joint(
+        self, data: LabelledRows, C: float, bias: Bias, n_threads: int, progress: FitProgress
+    ) -> tuple[Watch, bool]:
+        problem = joint_problem(data, C=C, loss=self._joint, bias=bias)
+        old = getattr(self, "solution_", None) if self.warm_start else None
+        start = old if isinstance(old, JointSolution) and old.alpha.shape == problem.shape else None
+        watch = Watch(self.max_seconds, progress)
+        solver = make_joint_solver(
+            self.solver, tol=float(self.tol), max_iter=int(self.max_iter), n_threads=n_threads, seed=self._seed()
+        )
+        solution = solver.solve(problem, start=start, watch=watch)
+        self._store_joint(data.classes, solution)
+        return watch, solution.status is Status.INTERRUPTED and not watch.stop_requested
+
+    def _store_joint(self, classes: NDArray[Any], solution: JointSolution) -> None:
+        self.classes_ = classes
+        self.coef_, self.intercept_ = solution.W.copy(), solution.b.copy()
+        self.support_ = np.flatnonzero(solution.alpha.any(axis=1))
+        self.dual_coef_ = solution.alpha[self.support_].T
+        self.n_iter_ = solution.n_iter
+        self.solution_ = solution
+        self.certificate_ = JointCertificate(
+            coef=solution.W,
+            intercept=solution.b,
+            alpha=solution.alpha,
+            primal=solution.primal,
+            dual=solution.dual,
+            gap=solution.gap,
+            loss=self._joint,
+            C=float(self.C),
+            classes=classes,
+            class_weight=self._class_weight_claimed(),
+            fit_intercept=bool(self.fit_intercept),
+            penalty_scale=self._penalty_scale,
+        )
+
+    # --- using it ---------------------------------------------------------------------------------------------
+
+    def _calibrate(self, X: Any, y: Any, data: LabelledRows, scheme: str) -> None:
+        """Learn the steepness of the probabilities from scores of held-out rows, where the machine asks for it."""
+        if not getattr(self, "probability", False):
+            return
+        fewest = int(np.bincount(data.position[data.weight > 0.0], minlength=len(data.classes)).min())
+        if fewest < 2:
+            raise ValueError("probability=True needs at least two rows of every class, to learn from one and test on another")
+        weight = check_weights(self._sample_weight, len(data.position))
+        scores: list[Vector] = []
+        rows: list[NDArray[np.intp]] = []
+        live = np.flatnonzero(data.weight > 0.0)
+        folds = StratifiedKFold(min(N_FOLDS, fewest), shuffle=True, random_state=0)
+        for learn, test in folds.split(live, data.position[live]):
+            other = clone(self).set_params(probability=False, verbose=0, warm_start=False)
+            other._fit(data.X[live[learn]], np.asarray(y)[live[learn]], weight[live[learn]])
+            scores.append(np.asarray(other.decision_function(data.X[live[test]])))
+            rows.append(live[test])
+        order = np.concatenate(rows)
+        self.steepness_ = fit_steepness(np.concatenate(scores), data.position[order], data.weight[order])
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores ⟨w, x⟩ + b: one per row for two classes (positive means ``classes_[1]``), one per class for more."""
+        if sp.issparse(X):
+            check_positions(X)
+        if getattr(self, "multi_class", None) != "ovo" or len(getattr(self, "classes_", ())) <= 2:
+            return super().decision_function(X)
+        check_is_fitted(self)
+        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        scores = np.asarray(X @ np.asarray(self.coef_.T.todense() if sp.issparse(self.coef_) else self.coef_.T))
+        scores = scores + self.intercept_
+        return _ovr_decision_function(scores > 0.0, scores, len(self.classes_))  # the second class of a pair is positive
+
+    def predict(self, X: Any) -> Any:
+        """The class of each row; a score of exactly 0 goes to ``classes_[0]``."""
+        return super().predict(X)
+
+    def _decided(self, scores: Vector) -> NDArray[np.intp]:
+        return (scores > 0.0).astype(np.intp) if scores.ndim == 1 else scores.argmax(axis=1)
+
+    def margins(self, X: Any, y: Any) -> Vector:
+        """How far each row is on the side of its own class.
+
+        Two classes: y f(x), with y = −1 or +1. More: the score of the row's class less the best other score.
+        """
+        scores = np.asarray(self.decision_function(X))
+        labels = np.asarray(y).ravel()
+        if labels.shape != scores.shape[:1]:
+            raise ValueError(f"y must have one label per row of X: {scores.shape[0]} rows, {labels.size} labels")
+        unknown = ~np.isin(labels, self.classes_)
+        if unknown.any():
+            i = int(np.flatnonzero(unknown)[0])
+            raise ValueError(f"y[{i}] is {labels[i]!r}, which is none of the classes {self.classes_.tolist()}")
+        position = np.searchsorted(self.classes_, labels)
+        if scores.ndim == 1:
+            return np.asarray((2.0 * position - 1.0) * scores)
+        rows = np.arange(len(labels))
+        own = scores[rows, position]
+        others = scores.copy()
+        others[rows, position] = -np.inf
+        return np.asarray(own - others.max(axis=1))
+
+    def slacks(self, X: Any, y: Any) -> Vector:
+        """max(0, 1 − margin) of each row: 0 outside the margin, above 1 for a mistake."""
+        return np.maximum(0.0, 1.0 - self.margins(X, y))
+
+
+def raise_if_not_separable(task: Task) -> None:
+    """The hard margin's error, with its proof; nothing if the classes can be separated after all."""
+    problem = task.problem
+    live = np.flatnonzero(problem.cost > 0.0)
+    verdict = judge_separability(problem.X[live], problem.y[live], max_seconds=60.0)
+    if verdict.separable is False:
+        assert verdict.weights is not None
+        weights = np.zeros(problem.n_rows)
+        weights[live] = verdict.weights
+        raise NotSeparableError(
+            f"C=inf asks for a hyperplane without any slack, but the classes cannot be separated: under convex weights on "
+            f"{np.count_nonzero(weights)} rows their means coincide (error.proof has them). Use a finite C.",
+            type(verdict)(False, problem.classes[1], weights=weights),
+        )
+    if verdict.separable is None:
+        raise ValueError(
+            "C=inf asks for a hyperplane without any slack. None was found, and the proof that there is none could not be "
+            "computed in time. Use a finite C."
+        )

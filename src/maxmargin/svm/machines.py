@@ -1,0 +1,114 @@
+"""Several problems solved side by side: one machine per class, or per pair of classes."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.inputs import LabelledRows
+from maxmargin.losses import Loss
+from maxmargin.problem import Bias, Problem
+from maxmargin.runtime import Progress, Watch
+from maxmargin.solution import Solution, Status
+from maxmargin.solvers import Solver
+
+Vector = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Task:
+    """One two-class problem and the rows it is about (None: all)."""
+
+    problem: Problem
+    chosen: NDArray[np.intp] | None = None
+
+    def spread(self, values: Vector, n_rows: int) -> Vector:
+        """Values of this task's rows as values of all rows, 0 elsewhere."""
+        if self.chosen is None:
+            return values
+        full = np.zeros(n_rows)
+        full[self.chosen] = values
+        return full
+
+
+def split(data: LabelledRows, multi_class: str, *, C: float, loss: Loss, penalty: str, bias: Bias) -> list[Task]:
+    """Two classes make one problem; more make one per class ("ovr") or one per pair ("ovo")."""
+    options: dict[str, Any] = {"C": C, "loss": loss, "penalty": penalty, "bias": bias}
+    n_classes = len(data.classes)
+    if n_classes == 2:
+        return [Task(Problem.of_labels(data, 1, **options))]
+    if multi_class == "ovr":
+        first = Problem.of_labels(data, 0, **options)
+        norms = first.squared_norms
+        tasks = [Task(first)]
+        for positive in range(1, n_classes):
+            problem = Problem.of_labels(data, positive, **options)
+            problem.__dict__["squared_norms"] = norms
+            tasks.append(Task(problem))
+        return tasks
+    tasks = []
+    for first_class, second_class in itertools.combinations(range(n_classes), 2):
+        part, chosen = data.pair(first_class, second_class)
+        tasks.append(Task(Problem.of_labels(part, 1, **options), chosen))
+    return tasks
+
+
+def solve_all(
+    tasks: list[Task],
+    make: Callable[[Problem, int], Solver],
+    starts: list[Solution | None],
+    n_threads: int,
+    max_seconds: float | None,
+    progress: Progress,
+) -> tuple[list[Solution], Watch]:
+    """Solve every task; several tasks share the threads. An interrupt yields what there is, marked INTERRUPTED."""
+    watch = Watch(max_seconds, progress)
+    if len(tasks) == 1:
+        return [make(tasks[0].problem, n_threads).solve(tasks[0].problem, start=starts[0], watch=watch)], watch
+    workers = min(n_threads, len(tasks))
+    inside = max(1, n_threads // workers)
+    watches = [Watch(_left(max_seconds, watch)) for _ in tasks]
+
+    def work(k: int) -> Solution:
+        if max_seconds is not None:
+            watches[k] = Watch(_left(max_seconds, watch))
+            if watch.stop_requested:
+                watches[k].cancel()
+        return make(tasks[k].problem, inside).solve(tasks[k].problem, start=starts[k], watch=watches[k])
+
+    with ThreadPoolExecutor(workers) as pool:
+        futures = [pool.submit(work, k) for k in range(len(tasks))]
+        try:
+            _follow(futures, watch, watches)
+        except KeyboardInterrupt:
+            for other in watches:
+                other.cancel()
+        return [future.result() for future in futures], watch
+
+
+def _left(max_seconds: float | None, watch: Watch) -> float | None:
+    return None if max_seconds is None else max(1e-3, max_seconds - watch.seconds)
+
+
+def _follow(futures: list[Future[Solution]], watch: Watch, watches: list[Watch]) -> None:
+    """Report after each machine; stop all of them if the listener asks for it."""
+    pending = set(futures)
+    while pending:
+        done, pending = wait(pending, timeout=0.1, return_when="FIRST_COMPLETED")
+        if done:
+            gap = max(future.result().gap for future in done)
+            watch.report(len(futures) - len(pending), gap)
+        if watch.stop_requested:
+            for other in watches:
+                other.cancel()
+
+
+def was_interrupted(solutions: list[Solution], watch: Watch) -> bool:
+    """Whether Ctrl-C, not a listener, ended the work."""
+    return any(s.status is Status.INTERRUPTED for s in solutions) and not watch.stop_requested
