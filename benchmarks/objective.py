@@ -9,42 +9,65 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.losses import LOSSES
+from benchmarks.forms import Form
+from benchmarks.joint import least_loss
+from maxmargin.losses import LOSSES, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
 
 BLOCK = 65536
 
 
 @dataclass(frozen=True)
 class Objective:
-    """½‖w‖² + C Σ ℓ(⟨w, x_i⟩ + b, y_i), with b the exact minimiser for the given w.
+    """R(w) + C Σ ℓ(⟨w, x_i⟩ + b, y_i), with b the exact minimiser for the given w; summed over all machines.
 
     The bias is not penalised. Peers that penalise it are judged by their weights alone, with the bias chosen
-    anew, so that none loses by a badly placed bias.
+    anew, so that none loses by a badly placed bias. Several classes have one line of weights per class.
     """
 
     X: Any
     y: NDArray[np.float64]
     C: float
-    loss: str
+    form: Form
+    n_classes: int = 2  # 0 for a regression
+
+    @property
+    def n_machines(self) -> int:
+        return self.n_classes if self.n_classes > 2 else 1
 
     def value(self, w: ArrayLike) -> float:
         """The objective at w; infinite if w is not finite."""
-        w = np.asarray(w, dtype=np.float64).ravel()
-        if w.shape != (self.X.shape[1],):
-            raise ValueError(f"{self.X.shape[1]} weights expected, got {w.shape}")
-        if not np.isfinite(w).all():
+        W = np.atleast_2d(np.asarray(w, dtype=np.float64))
+        if W.shape != (self.n_machines, self.X.shape[1]):
+            raise ValueError(f"weights of shape {(self.n_machines, self.X.shape[1])} expected, got {W.shape}")
+        if not np.isfinite(W).all():
             return float("inf")
-        loss, scores = LOSSES[self.loss], self._scores(w)
-        low, high = loss.best_bias(scores, self.y, np.full(len(self.y), self.C))
-        losses = loss.value(scores + 0.5 * (low + high), self.y)
-        return float(0.5 * (w @ w) + self.C * losses.sum())
+        penalty = 0.5 * float((W * W).sum()) if self.form.penalty == "l2" else float(np.abs(W).sum())
+        scores = self._scores(W)
+        if self.form.joint:
+            return penalty + self.C * least_loss(scores, self.y.astype(np.intp), self.form.loss)
+        if self.n_machines == 1:
+            return penalty + self._loss_of(scores[:, 0], self.y)
+        each = (self._loss_of(scores[:, k], np.where(self.y == k, 1.0, -1.0)) for k in range(self.n_machines))
+        return penalty + sum(each)
 
     def suboptimality(self, w: ArrayLike, optimum: float) -> float:
         """(P(w) − P*) / P*; may be slightly negative when the certified P* is itself a rounding above."""
         return (self.value(w) - optimum) / optimum
 
-    def _scores(self, w: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _loss_of(self, scores: NDArray[np.float64], y: NDArray[np.float64]) -> float:
+        loss = _loss(self.form)
+        low, high = loss.best_bias(scores, y, np.full(len(y), self.C))
+        return self.C * float(loss.value(scores + 0.5 * (low + high), y).sum())
+
+    def _scores(self, W: NDArray[np.float64]) -> NDArray[np.float64]:
         if sp.issparse(self.X) or self.X.dtype == np.float64:
-            return np.asarray(self.X @ w, dtype=np.float64).ravel()
-        blocks = [self.X[i : i + BLOCK].astype(np.float64) @ w for i in range(0, len(self.y), BLOCK)]
+            return np.ascontiguousarray(self.X @ W.T, dtype=np.float64)
+        blocks = [self.X[i : i + BLOCK].astype(np.float64) @ W.T for i in range(0, len(self.y), BLOCK)]
         return np.concatenate(blocks)
+
+
+def _loss(form: Form) -> Loss:
+    if form.regression:
+        tube = EpsilonInsensitive if form.loss == "epsilon_insensitive" else SquaredEpsilonInsensitive
+        return tube(form.epsilon)
+    return LOSSES[form.loss]

@@ -10,18 +10,31 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from benchmarks.forms import REGRESSION, SEVERAL, TWO
+
 
 @dataclass(frozen=True)
 class Dataset:
-    """Rows X (dense, C order, or ``scipy.sparse.csr_matrix``) and labels y in {-1, +1}."""
+    """Rows X (dense, C order, or ``scipy.sparse.csr_matrix``) and y.
+
+    y holds -1 and +1 for two classes, 0 … k−1 for several, any numbers for a regression.
+    """
 
     name: str
     X: Any
     y: NDArray[np.float64]
+    kind: str = TWO
 
     @property
     def sparse(self) -> bool:
         return bool(sp.issparse(self.X))
+
+    @property
+    def n_classes(self) -> int:
+        """0 for a regression."""
+        if self.kind == REGRESSION:
+            return 0
+        return int(self.y.max()) + 1 if self.kind == SEVERAL else 2
 
     def describe(self) -> dict[str, Any]:
         n_rows, n_cols = self.X.shape
@@ -32,7 +45,9 @@ class Dataset:
             "nonzeros": int(self.X.nnz if self.sparse else np.count_nonzero(self.X)),
             "sparse": self.sparse,
             "dtype": str(self.X.dtype),
-            "positive_share": float(np.mean(self.y > 0)),
+            "kind": self.kind,
+            "n_classes": self.n_classes,
+            "positive_share": float(np.mean(self.y > 0)) if self.kind == TWO else None,
         }
 
 
@@ -62,3 +77,16 @@ def take_over(folder: Path) -> tuple[Any, NDArray[np.float64]]:
     if (folder / "X.npy").exists():
         return np.load(folder / "X.npy"), y
     return csr(*(np.load(folder / f"{part}.npy") for part in ("data", "indices", "indptr", "shape"))), y
+
+
+def tiny(kind: str, dtype: Any, sparse: bool) -> tuple[Any, NDArray[np.float64]]:
+    """Forty rows of the same types as the data they stand for, so that a first fit compiles and loads the same code."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((40, 3)).astype(dtype)
+    scores = X[:, 0] + 0.5 * rng.standard_normal(40)
+    y = {
+        TWO: np.where(scores > 0.0, 1.0, -1.0),
+        SEVERAL: np.arange(40) % 3 * 1.0,
+        REGRESSION: scores.astype(np.float64),
+    }[kind]
+    return (sp.csr_matrix(X) if sparse else X), y

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from benchmarks.forms import TWO, Form
 
 Vector = NDArray[np.float64]
 
@@ -38,6 +42,8 @@ class BaseSolver(ABC):
     name: ClassVar[str]
     distribution: ClassVar[str]  # on the package index
     module: ClassVar[str]  # to import
+    forms: ClassVar[tuple[str, ...]]  # names of the forms it solves
+    kinds: ClassVar[tuple[str, ...]] = (TWO,)  # of data
 
     def available(self) -> tuple[bool, str]:
         """Whether the package is installed, and if not, what to do."""
@@ -45,17 +51,24 @@ class BaseSolver(ABC):
             return False, f"not installed: pip install {self.distribution}"
         return True, ""
 
-    def supports(self, loss: str, sparse: bool) -> bool:
-        """Whether it solves this loss on this kind of data."""
-        return True
+    def version(self) -> str:
+        """Of the package, for the record."""
+        try:
+            return version(self.distribution)
+        except PackageNotFoundError:
+            return "not installed"
+
+    def supports(self, form: Form, kind: str, sparse: bool) -> bool:
+        """Whether it solves this form on this kind of data."""
+        return form.name in self.forms and kind in self.kinds
 
     @abstractmethod
-    def settings(self, loss: str) -> list[Setting]:
+    def settings(self, form: Form) -> list[Setting]:
         """The sweep, group by group."""
 
     @abstractmethod
-    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
-        """The weights; this call alone is timed."""
+    def fit(self, X: Any, y: Vector, C: float, form: Form, setting: Setting) -> Vector:
+        """The weights, one line per machine; this call alone is timed."""
 
     def details(self, X: Any, y: Vector) -> dict[str, Any]:
         """What else there is to record of the last fit; not timed.
@@ -63,3 +76,13 @@ class BaseSolver(ABC):
         ``iterations_exhausted`` says that tighter settings with the same ``max_iter`` would be the same fit.
         """
         return {}
+
+
+def usable_cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def exhausted(machine: Any) -> dict[str, Any]:
+    """Details of a machine in scikit-learn's shape: iterations, and whether they were used up."""
+    n_iter = int(np.max(machine.n_iter_))
+    return {"iterations": n_iter, "iterations_exhausted": n_iter >= machine.max_iter}

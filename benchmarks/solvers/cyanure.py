@@ -1,6 +1,6 @@
-"""cyanure.estimators.LinearSVC: (1/n) Σ ½ max(0, 1 − y f)² + ½ λ ‖w‖², so λ = 1/(2 n C).
+"""cyanure.estimators: (1/n) Σ ℓ + R(w), with ℓ = ½ max(0, 1 − y f)² or ln(1 + exp(−y f)) and R = ½ λ ‖w‖² or λ ‖w‖₁.
 
-The bias is not penalised.
+So λ = 1/(2 n C) for the squared hinge and 1/(n C) for the logistic loss. The bias is not penalised.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.solvers.base import BaseSolver, Setting, Vector
+from benchmarks.forms import Form
+from benchmarks.solvers.base import BaseSolver, Setting, Vector, exhausted
 
 ALGORITHMS = ("auto", "qning-miso", "catalyst-miso", "qning-ista")
 # (tol, max_iter): the default is (1e-3, 500).
@@ -20,25 +21,28 @@ class Solver(BaseSolver):
     name = "cyanure"
     distribution = "cyanure"
     module = "cyanure"
+    forms = ("squared_hinge", "logistic", "squared_hinge-l1", "logistic-l1")
 
-    def supports(self, loss: str, sparse: bool) -> bool:
-        return loss == "squared_hinge"
-
-    def settings(self, loss: str) -> list[Setting]:
+    def settings(self, form: Form) -> list[Setting]:
         return [
             Setting(algorithm, {"solver": algorithm, "tol": tol, "max_iter": max_iter})
             for algorithm in ALGORITHMS
             for tol, max_iter in LADDER
         ]
 
-    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
-        from cyanure.estimators import LinearSVC
+    def fit(self, X: Any, y: Vector, C: float, form: Form, setting: Setting) -> Vector:
+        from cyanure.estimators import LinearSVC, LogisticRegression
 
-        penalty = 1.0 / (2.0 * X.shape[0] * C)
-        machine = LinearSVC(lambda_1=penalty, fit_intercept=True, verbose=False, **setting.options)
+        squared = form.loss == "squared_hinge"
+        machine = (LinearSVC if squared else LogisticRegression)(
+            lambda_1=1.0 / ((2.0 if squared else 1.0) * X.shape[0] * C),
+            penalty=form.penalty,
+            fit_intercept=True,
+            verbose=False,
+            **setting.options,
+        )
         self._machine = machine.fit(X, y)
         return np.asarray(machine.coef_, dtype=np.float64).ravel()
 
     def details(self, X: Any, y: Vector) -> dict[str, Any]:
-        n_iter = int(np.max(self._machine.n_iter_))
-        return {"iterations": n_iter, "iterations_exhausted": n_iter >= self._machine.max_iter}
+        return exhausted(self._machine)

@@ -1,4 +1,4 @@
-"""maxmargin.LinearSVC."""
+"""maxmargin's own machines."""
 
 from __future__ import annotations
 
@@ -6,9 +6,15 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.forms import FORMS, REGRESSION, SEVERAL, TWO, Form
 from benchmarks.solvers.base import BaseSolver, Setting, Vector
 
 DEFAULT = Setting("default")
+
+
+def at(tol: float) -> Setting:
+    """The setting that promises the given accuracy, no more."""
+    return Setting("tol", {"tol": tol})
 
 
 def reference(max_seconds: float) -> Setting:
@@ -20,26 +26,45 @@ class Solver(BaseSolver):
     name = "maxmargin"
     distribution = "maxmargin"
     module = "maxmargin"
+    forms = tuple(FORMS)
+    kinds = (TWO, SEVERAL, REGRESSION)
 
-    def settings(self, loss: str) -> list[Setting]:
-        return [*(Setting("tol", {"tol": tol}) for tol in (1e-2, 1e-3, 1e-4)), DEFAULT]
+    def settings(self, form: Form) -> list[Setting]:
+        return [*(at(tol) for tol in (1e-2, 1e-3, 1e-4)), DEFAULT]
 
-    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
-        from maxmargin import LinearSVC
-
-        self._machine = LinearSVC(C=C, loss=loss, **setting.options).fit(X, y)
-        return np.asarray(self._machine.coef_[0])
+    def fit(self, X: Any, y: Vector, C: float, form: Form, setting: Setting) -> Vector:
+        self._machine = machine(C, form, setting.options).fit(X, y)
+        return np.asarray(self._machine.coef_)
 
     def details(self, X: Any, y: Vector) -> dict[str, Any]:
         solution, verdict = self._machine.solution_, self._machine.certificate_.verify(X, y)
         return {
             "primal": solution.primal,
             "dual": solution.dual,
-            "gap": solution.gap,
+            "gap": _gap(solution),
             "status": solution.status.name,
             "solver": solution.solver,
             "reason": solution.reason,
             "iterations": solution.n_iter,
             "verified": bool(verdict),
-            "verified_gap": verdict.gap,
+            "verified_gap": _gap(verdict),
         }
+
+
+def machine(C: float, form: Form, options: Any) -> Any:
+    """The class for this form, not yet fitted."""
+    from maxmargin import LinearSVC, LinearSVR, LogisticRegression
+
+    if form.regression:
+        return LinearSVR(C=C, loss=form.loss, epsilon=form.epsilon, **options)
+    if form.loss in ("logistic", "multinomial"):
+        scheme = "multinomial" if form.joint else "ovr"
+        return LogisticRegression(C=C, penalty=form.penalty, multi_class=scheme, **options)
+    if form.loss == "crammer_singer":
+        return LinearSVC(C=C, multi_class="crammer_singer", **options)
+    return LinearSVC(C=C, loss=form.loss, penalty=form.penalty, **options)
+
+
+def _gap(values: Any) -> float:
+    """Relative gap of the sums over all machines; the machines' own for one."""
+    return float(values.gap if len(getattr(values, "parts", ())) == 0 else (values.primal - values.dual) / values.primal)

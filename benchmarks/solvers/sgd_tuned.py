@@ -12,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.forms import Form
 from benchmarks.solvers.base import BaseSolver, Setting, Vector
+from benchmarks.solvers.sgd import LOSSES
 
 PASSES = (1, 2, 5, 10, 20, 50, 100, 1000)
 GROUPS: tuple[tuple[str, str, float | None], ...] = (
@@ -34,8 +36,9 @@ class Solver(BaseSolver):
     name = "sgd_tuned"
     distribution = "scikit-learn"
     module = "sklearn"
+    forms = tuple(LOSSES)
 
-    def settings(self, loss: str) -> list[Setting]:
+    def settings(self, form: Form) -> list[Setting]:
         return [
             Setting(
                 f"{schedule} {eta0}, {average}",
@@ -45,7 +48,7 @@ class Solver(BaseSolver):
             for passes in PASSES
         ]
 
-    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
+    def fit(self, X: Any, y: Vector, C: float, form: Form, setting: Setting) -> Vector:
         from sklearn.linear_model import SGDClassifier
 
         options, n_rows = dict(setting.options), X.shape[0]
@@ -53,7 +56,7 @@ class Solver(BaseSolver):
         options["average"] = max(1, n_rows * options["max_iter"] // 2) if tail else True
         tol = 0.0 if options["learning_rate"] == "adaptive" else None
         alpha = 1.0 / (n_rows * C)
-        machine = SGDClassifier(loss=loss, alpha=alpha, tol=tol, random_state=0, **options)
+        machine = SGDClassifier(loss=LOSSES[form.loss], alpha=alpha, tol=tol, random_state=0, **options)
         return np.asarray(machine.fit(X, y).coef_[0])
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting, Vector
+from benchmarks.forms import SEVERAL, TWO, Form
+from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting, Vector, exhausted
 
 # (tol, max_iter): the default is (1e-4, 1000). Later rungs let the tolerance decide, not the iteration limit.
 DUAL = (
@@ -14,31 +15,38 @@ DUAL = (
     *((1e-4, 3000), (1e-4, 10**4), (1e-6, 10**5), (1e-8, 10**6)),
 )
 PRIMAL = ((1e-2, 1000), (1e-3, 1000), (1e-4, 1000), (1e-6, 1000), (1e-8, 10**5))
+LADDERS: dict[str, list[tuple[bool, Any]]] = {
+    "hinge": [(True, DUAL)],
+    "squared_hinge": [(False, PRIMAL), (True, DUAL)],
+    "squared_hinge-l1": [(False, PRIMAL)],
+    "crammer_singer": [(True, DUAL)],
+}
 
 
 class Solver(BaseSolver):
     name = "sklearn_linearsvc"
     distribution = "scikit-learn"
     module = "sklearn"
+    forms = tuple(LADDERS)
+    kinds = (TWO, SEVERAL)
 
-    def settings(self, loss: str) -> list[Setting]:
-        ladders = [(True, DUAL)] if loss == "hinge" else [(False, PRIMAL), (True, DUAL)]
+    def settings(self, form: Form) -> list[Setting]:
         return [
             Setting(
                 f"dual={dual}, scaling {scaling:g}",
                 {"dual": dual, "intercept_scaling": scaling, "tol": tol, "max_iter": max_iter},
             )
-            for dual, ladder in ladders
+            for dual, ladder in LADDERS[form.name]
             for scaling in INTERCEPT_SCALINGS
             for tol, max_iter in ladder
         ]
 
-    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
+    def fit(self, X: Any, y: Vector, C: float, form: Form, setting: Setting) -> Vector:
         from sklearn.svm import LinearSVC
 
-        self._machine = LinearSVC(C=C, loss=loss, random_state=0, **setting.options).fit(X, y)
-        return np.asarray(self._machine.coef_[0])
+        what = {"multi_class": form.loss} if form.joint else {"loss": form.loss, "penalty": form.penalty}
+        self._machine = LinearSVC(C=C, random_state=0, **what, **setting.options).fit(X, y)
+        return np.asarray(self._machine.coef_)
 
     def details(self, X: Any, y: Vector) -> dict[str, Any]:
-        n_iter = int(self._machine.n_iter_)
-        return {"iterations": n_iter, "iterations_exhausted": n_iter >= self._machine.max_iter}
+        return exhausted(self._machine)

@@ -1,16 +1,16 @@
-"""snapml.SupportVectorMachine (IBM Snap ML): ½ r ‖w‖² + Σ ℓ, r the regularizer, so r = 1/C for both losses.
+"""snapml (IBM Snap ML): r R(w) + Σ ℓ with R = ½‖w‖² or ‖w‖₁ and r the regularizer, so r = 1/C for all losses.
 
 The bias is penalised. Data are rounded to float32 inside.
 """
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 
-from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting, Vector
+from benchmarks.forms import SEVERAL, TWO, Form
+from benchmarks.solvers.base import INTERCEPT_SCALINGS, BaseSolver, Setting, Vector, usable_cores
 
 # (tol, max_iter): the default is (1e-3, 1000).
 LADDER = (
@@ -23,22 +23,26 @@ class Solver(BaseSolver):
     name = "snapml"
     distribution = "snapml"
     module = "snapml"
+    forms = ("hinge", "squared_hinge", "logistic", "logistic-l1")
+    kinds = (TWO, SEVERAL)
 
-    def settings(self, loss: str) -> list[Setting]:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    def settings(self, form: Form) -> list[Setting]:
+        ways = {"hinge": ({},), "squared_hinge": ({},), "logistic": ({"dual": True}, {"dual": False})}
         return [
             Setting(
-                f"scaling {scaling:g}",
-                {"n_jobs": cores, "intercept_scaling": scaling, "tol": tol, "max_iter": max_iter},
+                ", ".join([*(f"{k}={v}" for k, v in way.items()), f"scaling {scaling:g}"]),
+                {**way, "n_jobs": usable_cores(), "intercept_scaling": scaling, "tol": tol, "max_iter": max_iter},
             )
+            for way in ways.get(form.name, ({"dual": False},))
             for scaling in INTERCEPT_SCALINGS
             for tol, max_iter in LADDER
         ]
 
-    def fit(self, X: Any, y: Vector, C: float, loss: str, setting: Setting) -> Vector:
-        from snapml import SupportVectorMachine
+    def fit(self, X: Any, y: Vector, C: float, form: Form, setting: Setting) -> Vector:
+        from snapml import LogisticRegression, SupportVectorMachine
 
-        machine = SupportVectorMachine(
-            loss=loss, regularizer=1.0 / C, fit_intercept=True, random_state=0, **setting.options
-        )
-        return np.asarray(machine.fit(X, y).coef_, dtype=np.float64).ravel()
+        logistic = form.loss == "logistic"
+        kind = LogisticRegression if logistic else SupportVectorMachine
+        what = {"penalty": form.penalty} if logistic else {"loss": form.loss}
+        machine = kind(regularizer=1.0 / C, fit_intercept=True, random_state=0, **what, **setting.options)
+        return np.asarray(machine.fit(X, y).coef_, dtype=np.float64)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from maxmargin.positions import InputError
     from maxmargin.problem import Problem
     from maxmargin.runtime import core_info, show_versions
+    from maxmargin.selection import Path, cover_C, svm_path
     from maxmargin.solution import History, Solution, Solutions, Status
     from maxmargin.svm import ConvergenceWarning, LinearSVC, LinearSVR, LogisticRegression
 
@@ -42,6 +43,7 @@ _ROOMS = {
     "maxmargin.positions": ("InputError",),
     "maxmargin.problem": ("Problem",),
     "maxmargin.runtime": ("core_info", "show_versions"),
+    "maxmargin.selection": ("Path", "cover_C", "svm_path"),
     "maxmargin.solution": ("History", "Solution", "Solutions", "Status"),
     "maxmargin.svm": ("ConvergenceWarning", "LinearSVC", "LinearSVR", "LogisticRegression"),
 }
@@ -61,6 +63,7 @@ __all__ = [
     "ModelFileError",
     "NotSeparableError",
     "OptimalityCertificate",
+    "Path",
     "Problem",
     "Separability",
     "Solution",
@@ -70,11 +73,13 @@ __all__ = [
     "__version__",
     "certify",
     "core_info",
+    "cover_C",
     "judge_separability",
     "load",
     "read_table",
     "save",
     "show_versions",
+    "svm_path",
     "write_table",
 ]
 

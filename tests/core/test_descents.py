@@ -101,6 +101,19 @@ def test_the_kink_keeps_multipliers_of_small_errors_at_zero():
     assert w.tolist() == alpha.tolist()
 
 
+def test_a_multiplier_at_the_kink_is_left_out_only_while_it_wants_to_stay():
+    X, target, order = _core.Rows.dense(np.eye(3)), np.array([0.4, -0.4, 0.0]), np.arange(3, dtype=np.int32)
+    for bias, left in ((0.0, [2]), (5.0, []), (-5.0, [])):
+        alpha, w, one = np.zeros(3), np.zeros(3), np.ones(3)
+        parts = (one, -one, one, np.zeros(3), 0.3, target, one, alpha, w, order.copy())
+        descent = _core.Descent(*parts, 0.0, 0.0, 0.0, seed=1)
+        assert descent.epoch(X) == pytest.approx(0.2)
+        descent.bias_center = bias
+        descent.epoch(X)
+        assert parts[-1][descent.n_active :].tolist() == left
+        near(alpha, np.sign(-bias) * one if bias else np.array([0.1, -0.1, 0.0]))
+
+
 # --- the joint multi-class machine -----------------------------------------------------------------------
 
 

@@ -93,6 +93,16 @@ def test_the_interval_is_whole_for_many_rows(name, n, balance):
 
 
 @every
+@pytest.mark.parametrize("shift", [-5.0, 5.0])
+def test_the_interval_is_whole_when_some_rows_differ_from_the_others(name, shift):
+    """A sample of every so many rows would mislead."""
+    score, y, cost = rows(EVERY[name], 40000, 9)
+    stride = (2 if EVERY[name].regression else 1) * len(score) // 8192
+    score[::stride] += shift
+    agrees(name, score, y, cost)
+
+
+@every
 @pytest.mark.parametrize("n", [50, 6000, 40000])
 def test_the_interval_of_tied_rows(name, n):
     """Scores and labels of few values: many breakpoints coincide, and steps stay at zero for long."""

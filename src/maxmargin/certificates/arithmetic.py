@@ -83,10 +83,12 @@ def class_costs(
         return weight
     if isinstance(class_weight, str):
         total = np.maximum(np.bincount(position, weights=weight, minlength=len(labels)), 0.0)
-        factor = np.where(total > 0.0, total.sum() / len(labels) / np.maximum(total, 1e-300), 0.0)
+        with np.errstate(invalid="ignore", over="ignore"):  # weights that are not finite are refused later
+            factor = np.where(total > 0.0, total.sum() / len(labels) / np.maximum(total, 1e-300), 0.0)
     else:
         factor = np.array([float(class_weight.get(label, 1.0)) for label in labels])
-    return np.asarray(weight * factor[position])
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.asarray(weight * factor[position])
 
 
 def balanced(pull: Vector) -> Vector:

@@ -67,6 +67,11 @@ def column_spread(X: NDArray[np.floating]) -> float:
     return float(np.sqrt(mean.max() / mean.min())) if len(mean) else 1.0
 
 
+def high_dimensional(problem: Problem) -> bool:
+    """So many columns that sparse rows are nearly orthogonal, and normal matrices expensive."""
+    return problem.n_cols > problem.n_rows or problem.n_cols > HIGH_DIMENSION
+
+
 def choose(problem: Problem) -> tuple[str, str]:
     """Name of the solver, and the sentence that explains the choice."""
     n, d, sparse = problem.n_rows, problem.n_cols, sp.issparse(problem.X)
@@ -78,7 +83,7 @@ def choose(problem: Problem) -> tuple[str, str]:
     spread = 1.0 if sparse else column_spread(problem.X)
     if spread > LARGEST_SPREAD and direct:
         return "interior_point", f"{about}, whose scales differ by a factor of {spread:.0e}"
-    if sparse and (d > n or d > HIGH_DIMENSION):
+    if sparse and high_dimensional(problem):
         return "dual_cd", f"{about}: sparse rows in many dimensions are nearly orthogonal, single steps suffice"
     if not sparse and d > n and direct:
         return "interior_point", f"{about}: with fewer rows than columns the equations are small"

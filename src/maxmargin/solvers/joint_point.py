@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -154,14 +155,17 @@ def balancing_factors(F: Vector) -> Vector:
     _, component = connected_components(sp.csr_array(F > 0.0), directed=True, connection="strong")
     same = component[:, None] == component[None, :]
     F = np.where(same, F, 0.0)
+    G = F.copy()
     d = np.ones(len(F))
-    for _ in range(2000):
-        G = F * (d[:, None] / d[None, :])
+    for _ in range(500):
         give, get = G.sum(axis=1), G.sum(axis=0)
-        live = (give > 0.0) & (get > 0.0)
-        if np.all(np.abs(give - get)[live] <= 2e-16 * (give + get)[live]):
+        if np.all(np.abs(give - get) <= 2e-16 * (give + get)):
             break
-        d[live] *= np.sqrt(get[live] / give[live])
+        for m in np.flatnonzero((give > 0.0) & (get > 0.0)):
+            ratio = math.sqrt(float(G[:, m].sum()) / float(G[m].sum()))
+            G[m] *= ratio
+            G[:, m] /= ratio
+            d[m] *= ratio
     factor = d[:, None] / d[None, :]
     for c in np.unique(component):  # each component by itself: none may exceed 1
         block = np.ix_(component == c, component == c)

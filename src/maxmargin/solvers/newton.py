@@ -23,7 +23,7 @@ import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status
-from maxmargin.solvers.base import Point, Start, as_solution, better, recover, starting_point
+from maxmargin.solvers.base import Point, Start, as_solution, better, recover, starting_point, uncertified
 from maxmargin.solvers.newton_method import NewtonMethod
 
 Vector = NDArray[np.float64]
@@ -41,6 +41,7 @@ class Newton:
     max_iter : limit on Newton steps.
     n_threads : threads, None for all that the process may use.
     sampling : solve samples of the rows first, where there are many more rows than columns.
+    exact : go on to rounding level where that is cheap, instead of stopping at ``tol``.
 
     Guarantees
     ----------
@@ -58,6 +59,7 @@ class Newton:
     max_iter: int = 1000
     n_threads: int | None = None
     sampling: bool = True
+    exact: bool = True
     reason: str = "asked for"
     name: str = field(default="newton", init=False)
 
@@ -77,12 +79,16 @@ class _Run:
     def solve(self, start: Start) -> Solution:
         status = Status.CONVERGED
         try:
-            self.best = starting_point(self.problem, start, self.n_threads)
+            near = isinstance(start, Solution)
+            if isinstance(start, Solution):
+                self.best = uncertified(self.problem, start, self.n_threads)
+            else:
+                self.best = starting_point(self.problem, start, self.n_threads)
             width = self._from_sample() if self.best is None else 0.0
             if self.best is None:
                 self.best = from_nothing(self.problem, self.n_threads)
             if self.best.gap > self.solver.tol or start is None:
-                self._newton(width)
+                self._newton(width, near)
             if self.best.gap > self.solver.tol:
                 out_of_steps = self.n_iter >= self.solver.max_iter
                 status = Status.ITERATION_LIMIT if out_of_steps else Status.NUMERICAL_LIMIT
@@ -100,15 +106,17 @@ class _Run:
             self.problem, best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name, solver.reason
         )
 
-    def _newton(self, width: float) -> None:
+    def _newton(self, width: float, near: bool) -> None:
         """``width`` of the band of rows whose multipliers are between bounds; 0 if nothing is known."""
         assert self.best is not None
         left = max(1, self.solver.max_iter - self.n_iter)
-        method = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=left, enough=self.solver.tol)
+        method = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=left, enough=self.solver.tol, exact=self.solver.exact)
         try:
             if width > 0.0:
                 cost = self.problem.cost
                 method.run(self.best, sigma=float(cost[cost > 0.0].mean()) / (2.0 * width), share=0.3)
+            elif near:
+                method.run(self.best, penalty=1000.0, share=0.1)
             else:
                 method.run(self.best, penalty=10.0, sigma=first_sigma(self.problem, self.best))
         finally:

@@ -62,14 +62,16 @@ class NewtonMethod:
 
     Parameters
     ----------
-    enough : relative gap at which the work may end where more digits would cost much (iterative linear solves).
+    enough : relative gap at which the work may end where more digits would cost much.
+    exact : go on to rounding level where that is cheap.
     """
 
     def __init__(
-        self, problem: Problem, n_threads: int, watch: Watch, *, max_steps: int = 200, enough: float = EXACT
-    ) -> None:
+        self, problem: Problem, n_threads: int, watch: Watch, *, max_steps: int = 200, enough: float = EXACT,
+        exact: bool = True,
+    ) -> None:  # fmt: skip
         self.problem, self.n_threads, self.watch, self.max_steps = problem, n_threads, watch, max_steps
-        self.enough = enough
+        self.enough, self.exact = enough, exact
         self.steps = 0
         loss = problem.loss
         self.rounds = not loss.smooth  # multipliers are needed
@@ -77,7 +79,7 @@ class NewtonMethod:
         self.best: Point
         self.rounding = 0.0  # of a gradient: what the sum Σ alpha sign x cannot resolve
         # Newton's last step squares the gap; where a step is cheap, it is taken even if nobody asked for more digits.
-        self._large = problem.nnz > 1_000_000
+        self._large = problem.nnz > 1_000_000 or not exact
         self._squared: _core.Rows | None = None
         self.iterative = False  # whether a linear system had to be solved by conjugate gradients
 
@@ -89,15 +91,16 @@ class NewtonMethod:
         ``sigma`` itself may be given instead. ``share`` of the rows makes the first working set; by default the gap
         decides.
         """
-        self.best, stalled, widen, ask = point, 0, 1.0, 1.0
+        self.best, stalled, ask = point, 0, 1.0
         while self.steps < self.max_steps and self.best.gap > EXACT and stalled < 2:
             if self.watch.past_deadline or self.watch.stop_requested:
                 break
             before, apart = self.best.gap, self.best.primal - self.best.dual
-            ask = 1e-12 if before < 1e-5 else 0.1 * min(before, ask)
+            ask = 1e-12 if before < 1e-5 and self.exact else 0.1 * min(before, ask)
             # Scores are off by the root of the gap, and so many rows are in doubt.
             by_gap = max(0.02, 5.0 * math.sqrt(before)) if before < 0.1 else 1.0
-            work = self._choose(self.best, penalty, widen * (by_gap if share is None else share))
+            share = by_gap if share is None else share
+            work = self._choose(self.best, penalty, share)
             if sigma is not None:
                 work.sigma = np.full_like(work.sigma, sigma)
             try:
@@ -109,12 +112,12 @@ class NewtonMethod:
                 raise
             found = self._absorb(work)
             self.watch.report(self.steps, self.best.gap)
-            if self.best.gap <= self.enough and not self.rounds:
+            if self.best.gap <= self.enough and not (self.rounds and self.exact):
                 break
             if found.primal - found.dual > 0.3 * apart:
-                stalled, widen = stalled + 1, 3.0 * widen
+                stalled, share = stalled + 1, 3.0 * share
             else:
-                stalled, widen, share = 0, 1.0, None
+                stalled, share = 0, None if self.best.gap < 1e-3 else 3.0 * share
             if not finished:
                 break
             penalty, sigma = 1000.0, None
@@ -143,12 +146,12 @@ class NewtonMethod:
         kink = problem.box.kink
         r = problem.target - problem.sign * (point.scores + point.b)
         distance = np.abs(np.abs(r) - kink) if kink > 0.0 else np.abs(r)
-        # Far from the margin a multiplier is at a bound; one that is well between two of them still has to decide.
-        room = upper - lower if kink == 0.0 else upper
-        fraction = np.divide(np.abs(point.alpha), room, out=np.zeros(n), where=room > 0.0)
-        inside = (fraction > 1e-3) & (fraction < 1.0 - 1e-3)
-        chosen = np.sort(np.argpartition(np.where(inside, 0.0, distance), count)[:count])
+        # Far from the margin a multiplier is at the bound of its side; one that is not there still has to decide.
         settled = np.where(r > kink, upper, np.where(r < -kink, lower, 0.0))
+        undecided = np.abs(settled - point.alpha) > 1e-3 * (upper - lower)
+        count = min(n, max(count, int(undecided.sum())))
+        nearest = np.argpartition(np.where(undecided, -1.0, distance), count - 1)[:count]
+        chosen = np.sort(nearest)
         fixed = settled * problem.sign
         fixed[chosen] = 0.0
         fixed_w = np.empty(problem.n_cols)
@@ -210,6 +213,7 @@ class NewtonMethod:
         centre, d_scores = work.b, np.empty(len(sign))
         gradient = np.empty(d + (bias.value != 0.0))
         before, step, best_size, first, rough = np.zeros(0), 0.0, math.inf, 0.0, False
+        thinning = not self.rounds
         while True:
             work.alpha, D = pi, D = curve.at(work.scores + work.b)
             pull = sign * pi
@@ -230,7 +234,8 @@ class NewtonMethod:
                 return False
             first = size if first == 0.0 else first
             # Far from the minimum the curvature of some of the rows is as good as that of all.
-            thin = _thinned(D, d) if not self.rounds and size > 0.02 * first else D
+            thinning = thinning and size > 0.02 * first
+            thin = _thinned(D, d) if thinning else D
             before = D
             system = self._system(work, thin, ridge)
             if system is None:
@@ -240,6 +245,7 @@ class NewtonMethod:
             work.w += step * dw
             work.b += step * db
             work.scores += step * d_scores
+            thinning = thinning and step > 0.5  # columns that few rows use may have been missed
             if step < 1e-10:
                 return False
 

@@ -1,0 +1,312 @@
+"""The path of solutions over C: every point certified, each started from the one before.
+
+A solution for one C also bounds the optimum for others. With s = C/C₀, the hyperplane of C₀ and its multipliers times s,
+
+    P_C ≤ R + s L,    D_C ≥ s K − s² Q,
+
+where at C₀ the penalty is R, the loss L, and the dual value K − Q with the quadratic part Q. So between two neighbours every C
+is covered by a hyperplane whose objective is known to be within a stated fraction of the best.
+
+References
+----------
+Hastie, Rosset, Tibshirani, Zhu: The entire regularization path for the support vector machine, 2004. Giesen, Jaggi,
+Laue: Approximating parameterized convex optimization problems, 2012.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin.certificates import OptimalityCertificate
+from maxmargin.inputs import positive_number
+from maxmargin.problem import Problem
+from maxmargin.runtime import Watch, effective_threads
+from maxmargin.solution import Solution, Status
+from maxmargin.solvers import Newton, Solver, make_solver
+from maxmargin.solvers.choice import high_dimensional
+
+Vector = NDArray[np.float64]
+NEIGHBOUR = "started at the neighbour on the path"
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What a solution at C says about other values: P ≤ R + s L and D ≥ s K − s² Q, s = other/C."""
+
+    C: float
+    penalty: float
+    loss: float
+    linear: float
+    quadratic: float
+
+    def upper(self, other: float) -> float:
+        return self.penalty + other / self.C * self.loss
+
+    def lower(self, other: float) -> float:
+        s = other / self.C
+        return s * self.linear - s * s * self.quadratic
+
+
+@dataclass(frozen=True, eq=False)
+class Path:
+    """Solutions for increasing C.
+
+    Attributes
+    ----------
+    Cs : the values of C, increasing.
+    solutions : one for each, with its gap.
+    certificates : one for each; ``certificates[k].verify(X, y)`` checks it from the data.
+    bounds : what each solution says about other values of C (empty for the ℓ1 penalty).
+    seconds : time for all of them.
+    """
+
+    Cs: Vector
+    solutions: tuple[Solution, ...]
+    certificates: tuple[OptimalityCertificate, ...]
+    bounds: tuple[Bounds, ...]
+    seconds: float
+
+    @property
+    def coefs(self) -> Vector:
+        """Weights, one line for each C."""
+        return np.stack([s.w for s in self.solutions])
+
+    @property
+    def intercepts(self) -> Vector:
+        return np.array([s.b for s in self.solutions])
+
+    @property
+    def gaps(self) -> Vector:
+        return np.array([s.gap for s in self.solutions])
+
+    def __len__(self) -> int:
+        return len(self.solutions)
+
+    def __repr__(self) -> str:
+        return (
+            f"Path({len(self)} values of C from {self.Cs[0]:g} to {self.Cs[-1]:g}, worst gap {self.gaps.max():.1e}, "
+            f"{self.seconds:.3f} s)"
+        )
+
+
+def svm_path(
+    X: Any,
+    y: Any,
+    Cs: ArrayLike,
+    *,
+    loss: str | float = "squared_hinge",
+    penalty: str = "l2",
+    sample_weight: ArrayLike | None = None,
+    class_weight: dict[Any, float] | str | None = None,
+    fit_intercept: bool = True,
+    tol: float = 1e-6,
+    max_seconds: float | None = None,
+    n_threads: int | None = None,
+) -> Path:
+    """Two-class machines for every C, each started from its neighbour and certified.
+
+    Parameters
+    ----------
+    X, y : rows and labels of two classes.
+    Cs : values of C, in any order; they are sorted.
+    loss, penalty, sample_weight, class_weight, fit_intercept, tol, n_threads
+        As in :class:`~maxmargin.LinearSVC`; the loss may also be "logistic".
+    max_seconds : time limit for the whole path; later points are then rough, and say so.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = svm_path(X / X.max(axis=0), y, [0.1, 1.0, 10.0], loss="hinge")
+    >>> bool((path.gaps < 1e-6).all()), bool(np.all(np.diff(np.linalg.norm(path.coefs, axis=1)) > 0))
+    (True, True)
+    """
+    walk = _Walk(
+        X, y, loss=loss, penalty=penalty, sample_weight=sample_weight, class_weight=class_weight,
+        fit_intercept=fit_intercept, tol=tol, max_seconds=max_seconds, n_threads=n_threads,
+    )  # fmt: skip
+    values = checked_values(Cs)
+    solutions: list[Solution] = []
+    for C in values:
+        previous = (float(values[len(solutions) - 1]), solutions[-1]) if solutions else None
+        solutions.append(walk.solve(float(C), previous))
+    return walk.path([(float(C), s) for C, s in zip(values, solutions, strict=True)])
+
+
+def cover_C(
+    X: Any,
+    y: Any,
+    C_min: float,
+    C_max: float,
+    *,
+    epsilon: float = 0.01,
+    loss: str | float = "squared_hinge",
+    sample_weight: ArrayLike | None = None,
+    class_weight: dict[Any, float] | str | None = None,
+    fit_intercept: bool = True,
+    n_threads: int | None = None,
+    max_points: int = 1000,
+) -> Path:
+    """Values of C so dense that every C between C_min and C_max has a near-optimal hyperplane among them.
+
+    Guarantees
+    ----------
+    For each C between two neighbours, the better of their two hyperplanes has an objective at most 1/(1 − ``epsilon``) times
+    the optimum for that C. Proven by weak duality: the neighbours' multipliers, scaled by the ratio of the Cs, are feasible.
+
+    Parameters
+    ----------
+    X, y : rows and labels of two classes.
+    C_min, C_max : ends of the interval.
+    epsilon : allowed relative gap, between 1e-6 and 0.5.
+    max_points : refuse to go on beyond so many.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> path = cover_C(X / X.max(axis=0), y, 0.1, 10.0, epsilon=0.05)
+    >>> worst_between(path) <= 0.05
+    True
+    """
+    low, high = positive_number("C_min", C_min), positive_number("C_max", C_max)
+    if not low <= high:
+        raise ValueError(f"C_min must not be above C_max, got {C_min!r} and {C_max!r}")
+    if not 1e-6 <= positive_number("epsilon", epsilon) <= 0.5:
+        raise ValueError(f"epsilon must lie between 1e-6 and 0.5, got {epsilon!r}")
+    walk = _Walk(
+        X, y, loss=loss, penalty="l2", sample_weight=sample_weight, class_weight=class_weight,
+        fit_intercept=fit_intercept, tol=min(1e-6, 0.01 * epsilon), max_seconds=None, n_threads=n_threads,
+    )  # fmt: skip
+    points = [(low, walk.solve(low, None))]
+    while points[-1][0] < high:
+        if len(points) >= max_points:
+            raise ValueError(f"more than {max_points} values of C are needed; raise epsilon, max_points or C_min")
+        C, solution = points[-1]
+        up = _reach(walk.bounds(C, solution), epsilon)
+        # The next one reaches down as far as this one reaches up, or nearly: try for both, then come nearer.
+        other = min(high, C * up**1.9)
+        while True:
+            found = walk.solve(other, (C, solution))
+            if other <= C * up or gap_between(walk.bounds(C, solution), walk.bounds(other, found)) <= epsilon:
+                break
+            other = max(C * up, math.sqrt(C * other))
+        points.append((other, found))
+    return walk.path(points)
+
+
+def gap_between(a: Bounds, b: Bounds) -> float:
+    """Largest relative gap of the better of two solutions anywhere between their Cs, on a fine grid with safe margins.
+
+    Between grid points P bounds are linear and D bounds concave in C, so both ends of a cell bound its inside.
+    """
+    grid = np.geomspace(a.C, b.C, 65)
+    worst = 0.0
+    for left, right in zip(grid[:-1], grid[1:], strict=True):
+        lower = max(min(a.lower(left), a.lower(right)), min(b.lower(left), b.lower(right)))
+        upper = min(max(a.upper(left), a.upper(right)), max(b.upper(left), b.upper(right)))
+        worst = max(worst, (upper - lower) / upper if upper > 0.0 else 0.0)
+    return worst
+
+
+def worst_between(path: Path) -> float:
+    """The largest proven relative gap anywhere between the first and the last C of a path."""
+    if not path.bounds:
+        raise ValueError("with the ℓ1 penalty a solution says nothing about larger values of C")
+    neighbours = zip(path.bounds[:-1], path.bounds[1:], strict=True)
+    return max((gap_between(a, b) for a, b in neighbours), default=float(path.gaps.max()))
+
+
+def _reach(bounds: Bounds, epsilon: float) -> float:
+    """The largest factor s ≥ 1 up to which a solution alone keeps the relative gap."""
+
+    def gap(s: float) -> float:
+        upper = bounds.upper(s * bounds.C)
+        return (upper - bounds.lower(s * bounds.C)) / upper
+
+    low, high = 1.0, 2.0
+    while gap(high) <= epsilon and high < 1e30:
+        low, high = high, high * high
+    for _ in range(60):
+        middle = math.sqrt(low * high)
+        low, high = (middle, high) if gap(middle) <= epsilon else (low, middle)
+    return max(low, 1.0 + 1e-3)
+
+
+def checked_values(Cs: ArrayLike) -> Vector:
+    """Increasing, finite, positive values, each once."""
+    values: Sequence[Any] = np.atleast_1d(np.asarray(Cs, dtype=object)).ravel().tolist()
+    if not values:
+        raise ValueError("Cs must hold at least one value of C")
+    return np.unique([positive_number("C", C) for C in values])
+
+
+class _Walk:
+    """The problem without its C, and the last solution to start from."""
+
+    def __init__(
+        self, X: Any, y: Any, *, loss: Any, penalty: str, sample_weight: Any, class_weight: Any, fit_intercept: bool,
+        tol: float, max_seconds: float | None, n_threads: int | None,
+    ) -> None:  # fmt: skip
+        self.unit = Problem.from_arrays(
+            X, y, sample_weight=sample_weight, class_weight=class_weight, C=1.0, loss=loss, penalty=penalty,
+            fit_intercept=fit_intercept,
+        )  # fmt: skip
+        self.class_weight, self.tol = class_weight, positive_number("tol", tol)
+        self.n_threads = effective_threads(n_threads)
+        self.watch = Watch(max_seconds)
+
+    def solve(self, C: float, previous: tuple[float, Solution] | None) -> Solution:
+        problem = self.unit.with_costs(C * self.unit.cost)
+        make: Callable[[Problem], Solver] = lambda p: make_solver(  # noqa: E731
+            p, "auto", tol=self.tol, max_iter=10000, n_threads=self.n_threads
+        )
+        if previous is None:
+            return make(problem).solve(problem, watch=self.watch)
+        start = shifted(problem, previous[1], C / previous[0])
+        # Interior points hardly profit from a start; Newton's method does.
+        if problem.penalty == "l2" and not (sp.issparse(problem.X) and high_dimensional(problem)):
+            quick = Newton(tol=self.tol, max_iter=300, n_threads=self.n_threads, exact=False, reason=NEIGHBOUR)
+            answer = quick.solve(problem, start=start, watch=self.watch)
+            if answer.status in (Status.CONVERGED, Status.TIME_LIMIT, Status.INTERRUPTED):
+                return answer
+            start = None if answer.gap > 0.5 else answer
+        return make(problem).solve(problem, start=start, watch=self.watch)
+
+    def bounds(self, C: float, solution: Solution) -> Bounds:
+        """The four numbers of a solution, the quadratic one from its multipliers themselves."""
+        induced = np.asarray(self.unit.X.T @ (solution.alpha * self.unit.sign), dtype=np.float64).ravel()
+        half, quadratic = 0.5 * float(solution.w @ solution.w), 0.5 * float(induced @ induced)
+        return Bounds(C, half, solution.primal - half, solution.dual + quadratic, quadratic)
+
+    def path(self, points: list[tuple[float, Solution]]) -> Path:
+        values = np.array([C for C, _ in points])
+        certificates = tuple(self.certificate(C, s) for C, s in points)
+        bounds = tuple(self.bounds(C, s) for C, s in points) if self.unit.penalty == "l2" else ()
+        return Path(values, tuple(s for _, s in points), certificates, bounds, self.watch.seconds)
+
+    def certificate(self, C: float, solution: Solution) -> OptimalityCertificate:
+        loss = self.unit.loss
+        return OptimalityCertificate(
+            coef=solution.w, intercept=solution.b, alpha=solution.alpha, primal=solution.primal, dual=solution.dual,
+            gap=solution.gap, loss=loss.name, C=C, classes=self.unit.classes, class_weight=self.class_weight,
+            fit_intercept=self.unit.bias.value != 0.0, penalty=self.unit.penalty, power=float(getattr(loss, "power", np.nan)),
+        )  # fmt: skip
+
+
+def shifted(problem: Problem, solution: Solution, factor: float) -> Solution:
+    """A solution as a start for costs ``factor`` times as large: multipliers at a bound stay at it, others stay."""
+    alpha = solution.alpha
+    if problem.loss.has_box and not problem.loss.smooth:
+        before = problem.cost / factor
+        alpha = np.where(alpha >= before * (1.0 - 1e-9), problem.cost, np.minimum(alpha, problem.cost))
+    else:
+        alpha = alpha * factor
+    return replace(solution, alpha=alpha)
