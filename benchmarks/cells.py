@@ -1,31 +1,64 @@
-"""The walk over data sets, losses and C; one cell is all solvers on one problem."""
+"""The walk over data sets, forms and C; one cell is all solvers on one problem."""
 
 from __future__ import annotations
 
 import json
 import tempfile
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from benchmarks import child, datasets, machine, report, solvers
+from benchmarks import child, datasets, machine, report, solvers, suites
 from benchmarks.datasets import Dataset
+from benchmarks.forms import FORMS, Form
 from benchmarks.objective import Objective
-from benchmarks.solvers.maxmargin import DEFAULT, reference
+from benchmarks.solvers.maxmargin import DEFAULT, at, reference
 from benchmarks.sweep import Sweep
 
-LOSSES = ("hinge", "squared_hinge")
-TALL_C = (0.01, 1.0, 100.0, 1e4)
-FOLDER_C = (0.1, 1.0, 10.0, 100.0)
-
 Cell = dict[str, Any]
+Fit = Callable[[solvers.Setting, float], child.Answer]
 
 
-def default_datasets() -> list[str]:
-    return ["tall-200000x50", *(name for name in ("a9a", "w8a") if name in datasets.folder.names())]
+def problems(options: Namespace) -> Iterator[suites.Problem]:
+    """What the command line asks for: data sets and forms by name, or else whole suites."""
+    if not options.datasets:
+        wanted = options.loss or list(FORMS)
+        for name, form, C in suites.of_suites(options.suite or suites.SUITES):
+            if form.name in wanted and (not options.C or C in options.C):
+                yield name, form, C
+        return
+    for name in datasets.expand(options.datasets):
+        for loss in options.loss or ["hinge"]:
+            for C in options.C or suites.usual_C(name):
+                yield name, FORMS[loss], C
+
+
+class Workplace:
+    """Data sets, loaded once while one problem after another needs them, where child processes find them."""
+
+    def __init__(self, place: Path) -> None:
+        self.place, self.data, self.count = place, None, 0
+
+    data: Dataset | None
+
+    @property
+    def folder(self) -> Path:
+        return self.place / str(self.count)
+
+    def load(self, name: str) -> Dataset:
+        if self.data is None or self.data.name != name:
+            self.data, self.count = datasets.load(name), self.count + 1
+            self.folder.mkdir()
+            datasets.hand_over(self.data, self.folder)
+        return self.data
+
+    def fit(self, solver: str, form: Form, C: float, setting: solvers.Setting, limit: float) -> child.Answer:
+        """One fit of the present data in a process of its own."""
+        assert self.data is not None
+        return child.run(child.Task(self.folder, solver, C, form, self.data.kind, setting), limit)
 
 
 class Benchmark:
@@ -50,34 +83,30 @@ class Benchmark:
             self._resume(json.loads(options.output.read_text()))
 
     def run(self) -> None:
-        names = datasets.expand(self.options.datasets or default_datasets())
+        if not self.options.datasets:
+            absent = suites.missing(self.options.suite or suites.SUITES)
+            if absent:
+                print(f"left out, not in the folder named by {datasets.folder.VARIABLE}: {', '.join(absent)}")
         with tempfile.TemporaryDirectory() as place:
-            for number, name in enumerate(names):
-                data, folder = datasets.load(name), Path(place) / str(number)
-                folder.mkdir()
-                datasets.hand_over(data, folder)
-                for loss, C in self._problems(name):
-                    self._cell(data, folder, loss, C)
+            work = Workplace(Path(place))
+            for name, form, C in problems(self.options):
+                data = work.load(name)
+                if form.fits(data.kind):
+                    self._cell(data, work, form, C)
+                else:
+                    self._say(f"[{name} {form.name}]", f"left out: the data are for {data.kind}", always=True)
         print("\n" + report.table(self.results))
 
-    def _problems(self, name: str) -> Iterator[tuple[str, float]]:
-        usual: Sequence[float] = TALL_C if datasets.generated.matches(name) else FOLDER_C
-        for loss in self.options.loss:
-            for C in self.options.C or usual:
-                yield loss, C
-
-    def _cell(self, data: Dataset, folder: Path, loss: str, C: float) -> None:
-        def fit(solver: str, setting: solvers.Setting, limit: float) -> child.Answer:
-            return child.run(child.Task(folder, solver, C, loss, setting), limit)
-
+    def _cell(self, data: Dataset, work: Workplace, form: Form, C: float) -> None:
         def judge(answer: child.Answer) -> float:
             return float("inf") if answer.w is None else objective.suboptimality(answer.w, optimum)
 
-        title, objective = f"[{data.name} {loss} C={C:g}]", Objective(data.X, data.y, C, loss)
-        cell = self._find(data.name, loss, C)
+        title = f"[{data.name} {form.name} C={C:g}]"
+        objective = Objective(data.X, data.y, C, form, data.n_classes)
+        cell = self._find(data.name, form.name, C)
         if "objective" not in cell.get("reference", {}):
-            cell.update(dataset=data.describe(), loss=loss, C=C, peers={})
-            self._reference(cell, partial(fit, solvers.OURS), objective, title)
+            cell.update(dataset=data.describe(), loss=form.name, C=C, peers={})
+            self._ours(cell, partial(work.fit, solvers.OURS, form, C), objective, title)
             self._write()
         if "objective" not in cell["reference"]:
             return
@@ -85,19 +114,20 @@ class Benchmark:
         for peer in self.options.peers:
             if peer not in cell["peers"]:
                 sweep = Sweep(
-                    fit=partial(fit, peer),
+                    fit=partial(work.fit, peer, form, C),
                     judge=judge,
                     targets=self.targets,
                     limit=self.options.time_limit,
                     repeats=self.options.repeats,
                     say=partial(self._say, f"{title} {peer}:"),
                 )
-                cell["peers"][peer] = _measure(solvers.load(peer), loss, data.sparse, sweep)
-                self._say(f"{title} {peer}:", _summary(cell["peers"][peer]), always=True)
+                cell["peers"][peer] = _measure(solvers.load(peer), form, data, sweep)
+                silent = cell["peers"][peer]["outcome"] == "unsupported"
+                self._say(f"{title} {peer}:", _summary(cell["peers"][peer]), always=not silent)
                 self._write()
 
-    def _reference(self, cell: Cell, fit: Callable[..., child.Answer], objective: Objective, title: str) -> None:
-        """The certified optimum, and our own time with default settings."""
+    def _ours(self, cell: Cell, fit: Fit, objective: Objective, title: str) -> None:
+        """The certified optimum; our own time with default settings, and with each target as tolerance."""
         limit = self.options.time_limit
         best = fit(reference(limit), 2.0 * limit)
         cell["reference"] = {"outcome": best.outcome, "seconds": best.seconds, **best.details}
@@ -106,21 +136,34 @@ class Benchmark:
             self._say(title, f"no certified optimum: {best.outcome} {best.details}", always=True)
             return
         optimum = objective.value(best.w)
-        cell["reference"]["objective"] = optimum
-        gap = max(best.details["gap"], best.details["verified_gap"])
-        if not best.details["verified"] or gap > 0.1 * min(self.targets):
+        gap = max(best.details.get("gap", 1.0), best.details.get("verified_gap", 1.0))
+        if not best.details.get("verified") or not gap <= 0.1 * min(self.targets):
             cell["reference"]["doubt"] = True
             self._say(title, f"WARNING: optimum not certified closely enough: {best.details}", always=True)
-        times = [fit(DEFAULT, limit) for _ in range(self.options.repeats)]
-        fastest = min(times, key=lambda answer: float("inf") if answer.seconds is None else answer.seconds)
-        cell["maxmargin"] = {"outcome": fastest.outcome, "seconds": fastest.seconds, **fastest.details}
-        cell["maxmargin"]["repeats"] = [answer.seconds for answer in times]
-        if fastest.w is None or fastest.seconds is None:
-            self._say(title, f"maxmargin: {fastest.outcome} {fastest.details}", always=True)
-            return
-        cell["maxmargin"]["suboptimality"] = objective.suboptimality(fastest.w, optimum)
-        shown = f"maxmargin: {fastest.seconds:.4g} s, gap {fastest.details['gap']:.1e}; optimum {optimum:.10g}"
-        self._say(title, shown, always=True)
+        settings = {"default": DEFAULT, **{f"{target:g}": at(target) for target in self.targets}}
+        measured = {name: self._time(fit, setting, objective, optimum) for name, setting in settings.items()}
+        cell["maxmargin"] = measured.pop("default")
+        cell["at_target"] = measured
+        cell["reference"]["objective"] = optimum
+        for target, found in measured.items():
+            if found.get("seconds") is not None and not found["suboptimality"] <= float(target):
+                found["missed"] = True
+                self._say(title, f"WARNING: tol={target} ended at {found['suboptimality']:.1e}", always=True)
+        ours = {f"tol={target}": found for target, found in measured.items()} | {"default": cell["maxmargin"]}
+        shown = (f"{name}: {_seconds(found)}" for name, found in ours.items())
+        self._say(title, f"maxmargin: {', '.join(shown)}; optimum {optimum:.10g}, gap {gap:.1e}", always=True)
+
+    def _time(self, fit: Fit, setting: solvers.Setting, objective: Objective, optimum: float) -> dict[str, Any]:
+        """The fastest of some repeats."""
+        answers: list[child.Answer] = []
+        while len(answers) < self.options.repeats and all(answer.w is not None for answer in answers):
+            answers.append(fit(setting, self.options.time_limit))
+        fastest = min(answers, key=lambda answer: float("inf") if answer.seconds is None else answer.seconds)
+        found: dict[str, Any] = {"outcome": fastest.outcome, "seconds": fastest.seconds, **fastest.details}
+        found["repeats"] = [answer.seconds for answer in answers]
+        if fastest.w is not None:
+            found["suboptimality"] = objective.suboptimality(fastest.w, optimum)
+        return found
 
     def _find(self, name: str, loss: str, C: float) -> Cell:
         """The cell of this problem, new or resumed."""
@@ -145,13 +188,19 @@ class Benchmark:
             print(title, line, flush=True)
 
 
-def _measure(solver: solvers.BaseSolver, loss: str, sparse: bool, sweep: Sweep) -> dict[str, Any]:
+def _measure(solver: solvers.BaseSolver, form: Form, data: Dataset, sweep: Sweep) -> dict[str, Any]:
+    if not solver.supports(form, data.kind, data.sparse):
+        return {"outcome": "unsupported"}
     there, why = solver.available()
     if not there:
         return {"outcome": "unavailable", "reason": why}
-    if not solver.supports(loss, sparse):
-        return {"outcome": "unsupported"}
-    return sweep.measure(solver, loss)
+    return sweep.measure(solver, form)
+
+
+def _seconds(found: dict[str, Any]) -> str:
+    if found["seconds"] is None:
+        return f"{found['outcome']} {found.get('error', '')}".rstrip()
+    return f"{found['seconds']:.4g} s"
 
 
 def _summary(peer: dict[str, Any]) -> str:

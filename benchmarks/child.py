@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from benchmarks import datasets, solvers
+from benchmarks.forms import Form
 from benchmarks.solvers import Setting
 
 UNTIMED_SECONDS = 600.0  # for loading before the fit, and for details after it
@@ -27,7 +28,8 @@ class Task:
     folder: Path
     solver: str
     C: float
-    loss: str
+    form: Form
+    kind: str
     setting: Setting
 
 
@@ -80,14 +82,15 @@ def _listen(pipe: Connection, limit: float) -> Answer:
 
 def _work(pipe: Connection, task: Task) -> None:
     _silence()
+    _stay_within_memory()
     try:
         X, y = datasets.take_over(task.folder)
         solver = solvers.load(task.solver)
-        tiny_X, tiny_y = _tiny(sp.issparse(X))
-        solver.fit(tiny_X, tiny_y, 1.0, task.loss, task.setting)  # imports, thread pools, lazy loading
+        tiny_X, tiny_y = datasets.tiny(task.kind, X.dtype, sp.issparse(X))
+        solver.fit(tiny_X, tiny_y, 1.0, task.form, task.setting)  # imports, thread pools, lazy loading, compilation
         pipe.send("ready")
         start = time.perf_counter()
-        w = solver.fit(X, y, task.C, task.loss, task.setting)
+        w = solver.fit(X, y, task.C, task.form, task.setting)
         seconds = time.perf_counter() - start
         pipe.send((seconds, w))
         pipe.send(solver.details(X, y))
@@ -102,8 +105,12 @@ def _silence() -> None:
     os.dup2(nowhere, 2)
 
 
-def _tiny(sparse: bool) -> tuple[Any, NDArray[np.float64]]:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((40, 3))
-    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(40) > 0.0, 1.0, -1.0)
-    return (sp.csr_matrix(X) if sparse else X), y
+def _stay_within_memory() -> None:
+    """A fit that wants more than the machine has fails by itself, before the system ends other processes."""
+    try:
+        import resource
+
+        there = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        resource.setrlimit(resource.RLIMIT_AS, (int(0.8 * there), resource.RLIM_INFINITY))
+    except (ImportError, ValueError, OSError):
+        return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -47,12 +47,7 @@ def _memory() -> int | None:
 
 
 def _packages() -> dict[str, str]:
-    peers = (solvers.load(name).distribution for name in solvers.names())
-    wanted = {"numpy", "scipy", "threadpoolctl", *peers}
-    found = {}
-    for name in sorted(wanted):
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+    peers = [solvers.load(name) for name in solvers.names()]
+    found = {name: version(name) for name in ("numpy", "scipy", "threadpoolctl")}
+    found.update({peer.distribution: peer.version() for peer in peers})
+    return dict(sorted(found.items()))

@@ -32,37 +32,45 @@ def _plain(value: Any) -> Any:
 
 
 def table(results: Results) -> str:
-    """One Markdown table for each target."""
-    plan = results["plan"]
-    peers, limit = plan["peers"], plan["time_limit"]
-    return "\n\n".join(_one_table(results["cells"], peers, target, limit) for target in plan["targets"])
+    """One Markdown table for each target; only peers that were measured somewhere have a column."""
+    plan, cells = results["plan"], results["cells"]
+    peers = [peer for peer in plan["peers"] if any(_has_to_say(cell["peers"].get(peer)) for cell in cells)]
+    return "\n\n".join(_one_table(cells, peers, target, plan["time_limit"]) for target in plan["targets"])
+
+
+def _has_to_say(peer: Results | None) -> bool:
+    return peer is not None and peer["outcome"] != "unsupported"
 
 
 def _one_table(cells: list[Results], peers: list[str], target: float, limit: float) -> str:
-    heads = ["data set", "loss", "C", "maxmargin (certified gap)", *(_head(peer) for peer in peers)]
+    ours = (f"maxmargin, tol={target:g}", "maxmargin, default (certified gap)")
+    heads = ["data set", "loss", "C", *ours, *(_head(peer) for peer in peers)]
     lines = [
-        f"Time to a relative suboptimality of {target:g}; in brackets the ratio to maxmargin's default fit.",
+        f"Time to a relative suboptimality of {target:g}; in brackets the ratio to maxmargin with tol={target:g}.",
         "",
         "| " + " | ".join(heads) + " |",
         "|" + "---|" * len(heads),
     ]
     for cell in cells:
-        ours = cell[OURS]
-        shown = [cell["dataset"]["name"], cell["loss"], f"{cell['C']:g}", _ours(ours)]
-        shown += [_peer(cell["peers"].get(peer), target, limit, ours.get("seconds")) for peer in peers]
+        at = cell.get("at_target", {}).get(f"{target:g}", {"outcome": "not run"})
+        shown = [cell["dataset"]["name"], cell["loss"], f"{cell['C']:g}", _ours(at, False), _ours(cell[OURS], True)]
+        shown += [_peer(cell["peers"].get(peer), target, limit, at.get("seconds")) for peer in peers]
         lines.append("| " + " | ".join(shown) + " |")
     return "\n".join(lines)
 
 
 def _head(peer: str) -> str:
-    return f"{peer} to target" if peer == OURS else peer
+    return f"{peer}, best setting" if peer == OURS else peer
 
 
-def _ours(ours: Results) -> str:
+def _ours(ours: Results, with_gap: bool) -> str:
     if ours.get("seconds") is None:
         return str(ours["outcome"])
-    unverified = "" if ours["verified"] else ", NOT VERIFIED"
-    return f"{_time(ours['seconds'])} ({ours['gap']:.0e}{unverified})"
+    doubts = [] if ours.get("verified") else ["NOT VERIFIED"]
+    doubts += ["MISSED"] if ours.get("missed") else []
+    doubts += [] if ours.get("status", "CONVERGED") == "CONVERGED" else [ours["status"]]
+    notes = [f"{ours.get('gap', math.nan):.0e}", *doubts] if with_gap else doubts
+    return _time(ours["seconds"]) + (f" ({', '.join(notes)})" if notes else "")
 
 
 def _peer(peer: Results | None, target: float, limit: float, ours: float | None) -> str:

@@ -11,18 +11,21 @@ from pathlib import Path
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    from benchmarks.cells import LOSSES, Benchmark
+    from benchmarks.cells import Benchmark
+    from benchmarks.forms import FORMS
     from benchmarks.solvers import OURS, names
+    from benchmarks.suites import SUITES
 
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.run", description="Time to a given suboptimality, maxmargin and its peers."
     )
     add = parser.add_argument
-    add("--datasets", nargs="+", help="tall-<rows>x<columns>, files of MAXMARGIN_DATA, or 'folder' for all")
-    add("--C", nargs="+", type=float, help="default: 0.01 1 100 1e4 for generated data, else 0.1 1 10 100")
-    add("--loss", nargs="+", choices=LOSSES, default=["hinge"])
+    add("--suite", nargs="+", choices=SUITES, help="default: all; --loss and --C then choose from them")
+    add("--datasets", nargs="+", help="instead of suites: tall-200000x50, a9a, news20+tfidf+classes, folder, …")
+    add("--C", nargs="+", type=float, help="default: 0.01 1 100 1e4 for tall-…, else 0.1 1 10 100")
+    add("--loss", nargs="+", choices=FORMS, help="with --datasets the default is hinge")
     add("--targets", nargs="+", type=float, default=[1e-3, 1e-4], help="relative suboptimality")
-    add("--peers", nargs="+", choices=names(), default=[name for name in names() if name not in (OURS, "sgd_tuned")])
+    add("--peers", nargs="*", choices=names(), default=[name for name in names() if name not in (OURS, "sgd_tuned")])
     add("--repeats", type=int, default=3, help="of every fit whose time counts; the best one does")
     add("--time-limit", type=float, default=120.0, help="seconds for one fit")
     add("--output", type=Path, default=Path(__file__).parent / "results" / "latest.json")

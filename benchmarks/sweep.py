@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from benchmarks.child import Answer
+from benchmarks.forms import Form
 from benchmarks.solvers import BaseSolver, Setting
 
 Fit = Callable[[Setting, float], Answer]
@@ -52,9 +53,9 @@ class Sweep:
     repeats: int
     say: Say
 
-    def measure(self, solver: BaseSolver, loss: str) -> dict[str, Any]:
+    def measure(self, solver: BaseSolver, form: Form) -> dict[str, Any]:
         """Everything there is to record of a peer on one problem."""
-        runs = self._walk(solver.settings(loss))
+        runs = self._walk(solver.settings(form))
         sweep_seconds = sum(run.answer.seconds or run.answer.details.get("stopped_after", 0.0) for run in runs)
         targets = {f"{target:g}": self._best(runs, target) for target in self.targets}
         answered = [run for run in runs if run.answer.seconds is not None]

@@ -66,6 +66,37 @@ inline double joint_violation(const double* slope, const double* alpha, double c
     return larger(highest - lowest, 0.0);
 }
 
+// The change to the minimiser of a row's part. Dividing by a small A magnifies rounding, so that the label's own
+// multiplier is what balances the others, and they are scaled down if it exceeds its bound.
+inline void best_row(double* slope, const double* alpha, double A, double cost, index_t label, index_t k,
+                     double* level, double* change) {
+    for (index_t m = 0; m < k; ++m) slope[m] -= A * alpha[m];
+    const double beta = balancing_level(slope, A, cost, label, k, level);
+    double others = 0.0;
+    for (index_t m = 0; m < k; ++m) {
+        level[m] = m == label ? 0.0 : smaller(0.0, (beta - slope[m]) / A);
+        others -= level[m];
+    }
+    const double shrink = others > cost ? cost / others : 1.0;
+    double total = 0.0;
+    for (index_t m = 0; m < k; ++m) {
+        level[m] *= shrink;
+        total -= level[m];
+    }
+    level[label] = smaller(total, cost);
+    for (index_t m = 0; m < k; ++m) change[m] = level[m] - alpha[m];
+}
+
+// A row without any entry and no bias: everything goes to the steepest other class.
+inline void best_empty_row(const double* slope, const double* alpha, double cost, index_t label, index_t k,
+                           double* change) {
+    index_t steepest = label == 0 ? 1 : 0;
+    for (index_t m = 0; m < k; ++m)
+        if (m != label && slope[m] > slope[steepest]) steepest = m;
+    for (index_t m = 0; m < k; ++m)
+        change[m] = (m == label ? cost : m == steepest ? -cost : 0.0) - alpha[m];
+}
+
 template <class Rows>
 JointReport joint_rows(const Rows& rows, JointState& q, Watch* watch) {
     const index_t k = q.n_classes;
@@ -85,7 +116,7 @@ JointReport joint_rows(const Rows& rows, JointState& q, Watch* watch) {
         }
         const index_t i = q.order[p], label = q.label[i];
         const double cost = q.cost[i], A = q.sq_norm[i] + q.bias_gain;
-        if (!(cost > 0.0) || !(A > 0.0)) continue;
+        if (!(cost > 0.0)) continue;
         double* alpha = q.alpha + i * k;
         for (index_t m = 0; m < k; ++m)
             slope[m] = q.bias_center[m] + q.bias_gain * q.class_sum[m] + (m == label ? 0.0 : 1.0);
@@ -99,14 +130,14 @@ JointReport joint_rows(const Rows& rows, JointState& q, Watch* watch) {
             --p;
             continue;
         }
-        for (index_t m = 0; m < k; ++m) slope[m] -= A * alpha[m];
-        const double beta = balancing_level(slope, A, cost, label, k, level);
+        if (A > 0.0)
+            best_row(slope, alpha, A, cost, label, k, level, change);
+        else
+            best_empty_row(slope, alpha, cost, label, k, change);
         bool moved = false;
         for (index_t m = 0; m < k; ++m) {
-            const double now = smaller(m == label ? cost : 0.0, (beta - slope[m]) / A);
-            change[m] = now - alpha[m];
             moved = moved || change[m] != 0.0;
-            alpha[m] = now;
+            alpha[m] += change[m];
             q.class_sum[m] += change[m];
         }
         if (moved) add_classes(rows, i, change, k, q.W);

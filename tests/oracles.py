@@ -98,25 +98,19 @@ class Form:
         live = cost > 0.0
         program, scores = self._program(sp.csr_array(X)[live], y[live], int(y.max()) + 1 if self.joint else 1, bias)
         self._constrain(program, scores, y[live])
-        slack = 2.0 * cost[live] if self._squared else cost[live]
         if self.penalty == "l1":
-            program.quadratic("slack" if self._squared else None, slack)
             program.linear("plus", 1.0)
             program.linear("minus", 1.0)
         else:
             program.quadratic("plus", 1.0)
-            if self._squared:
-                program.quadratic("slack", slack)
-        if not self._squared:
-            program.linear("slack" if self.power == 1.0 else "height", slack)
+        if self.power == 2.0:
+            program.quadratic("slack", 2.0 * cost[live])
+        else:
+            program.linear("slack" if self.power == 1.0 else "height", cost[live])
         z, reported = program.solve()
         W = (program["plus"] @ z - (program["minus"] @ z if self.penalty == "l1" else 0.0)).reshape(-1, X.shape[1])
         b = program["bias"] @ z
         return Answer(self.objective(X, y, cost, W, b), reported, W, b)
-
-    @property
-    def _squared(self) -> bool:
-        return self.power == 2.0
 
     def _program(self, X: Any, y: Vector, k: int, bias: bool) -> tuple[Program, list[Any]]:
         """Variables, and the scores of every class as functions of them."""
@@ -149,7 +143,7 @@ class Form:
                 for m, f in enumerate(scores):
                     program.require(own - f + slack, -(y != m).astype(float))
         if self.power not in (1.0, 2.0):  # height^(1/p) · 1^(1 − 1/p) ≥ |slack|
-            program.require_cones("power", program["height"], None, slack, 1.0 / self.power)
+            program.require_cones("power", program["height"], slack, 1.0 / self.power)
 
     @staticmethod
     def _sum_of_exponentials(program: Program, exponents: list[Any]) -> None:
@@ -157,7 +151,7 @@ class Form:
         n = exponents[0].shape[0]
         shares = [program["shares"][m * n : (m + 1) * n] for m in range(len(exponents))]
         for exponent, share in zip(exponents, shares, strict=True):
-            program.require_cones("exponential", exponent - program["slack"], None, share)
+            program.require_cones("exponential", exponent - program["slack"], share)
         program.require(-sum(shares[1:], shares[0]), np.ones(n))
 
 
@@ -166,11 +160,10 @@ class Program:
 
     def __init__(self, **sizes: int) -> None:
         self.n = sum(sizes.values())
-        eye, begin, self.blocks = sp.eye_array(self.n, format="csr"), 0, {}
+        self.eye, self.blocks, begin = sp.eye_array(self.n, format="csr"), {}, 0
         for name, size in sizes.items():
             self.blocks[name] = slice(begin, begin + size)
             begin += size
-        self.eye = eye
         self.P, self.q = np.zeros(self.n), np.zeros(self.n)
         self.matrices: list[Any] = []
         self.constants: list[Vector] = []
@@ -180,11 +173,12 @@ class Program:
         """The matrix that picks a block out of z."""
         return self.eye[self.blocks[name]]
 
-    def quadratic(self, name: str | None, weight: Any) -> None:
-        if name is not None:
-            self.P[self.blocks[name]] = weight
+    def quadratic(self, name: str, weight: Any) -> None:
+        """Add ½ Σ weight z²."""
+        self.P[self.blocks[name]] = weight
 
     def linear(self, name: str, weight: Any) -> None:
+        """Add Σ weight z."""
         self.q[self.blocks[name]] = weight
 
     def require(self, matrix: Any, constant: Vector | None = None) -> None:
@@ -193,8 +187,11 @@ class Program:
         self.constants.append(np.zeros(matrix.shape[0]) if constant is None else constant)
         self.cones.append(("nonnegative", matrix.shape[0]))
 
-    def require_cones(self, kind: str, first: Any, second: None, third: Any, exponent: float = 0.0) -> None:
-        """(first_i, 1, third_i) in one cone for each i."""
+    def require_cones(self, kind: str, first: Any, third: Any, exponent: float = 0.0) -> None:
+        """(first_i, 1, third_i) in a cone for each i.
+
+        "power": first^exponent ≥ |third|; "exponential": exp(first) ≤ third.
+        """
         n = first.shape[0]
         order = np.arange(3 * n).reshape(3, n).T.ravel()
         self.matrices.append(sp.vstack([first, sp.csr_array((n, self.n)), third], format="csr")[order])
@@ -214,7 +211,9 @@ class Program:
         }
         settings = clarabel.DefaultSettings()
         settings.verbose = False
-        settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = 1e-10
+        # The cones of powers and exponentials seldom allow more.
+        tolerance = 1e-10 if all(kind == "nonnegative" for kind, _ in self.cones) else 1e-9
+        settings.tol_gap_rel = settings.tol_gap_abs = settings.tol_feas = tolerance
         solver = clarabel.DefaultSolver(
             sp.csc_matrix(sp.diags_array(self.P[used])), self.q[used], sp.csc_matrix(-matrix[:, used]),
             np.concatenate(self.constants), [make[kind](size) for kind, size in self.cones], settings,

@@ -159,8 +159,8 @@ def make_regression(seed: int) -> Case:
 def repeated(case: Case, rng: np.random.Generator) -> tuple[Case, Case]:
     """The same problem with weights 0, 1, 2, 3, and with rows repeated so many times."""
     times = rng.integers(0, 4, len(case.y))
-    _, first = np.unique(case.y, return_index=True)
-    times[first] = np.maximum(times[first], 1)
+    first = np.unique(case.y, return_index=True)[1] if case.y.dtype.kind == "i" else [0]
+    times[first] = np.maximum(times[first], 1)  # every class stays
     rows = np.repeat(np.arange(len(case.y)), times)
     weighted = replace(case, sample_weight=times.astype(float))
     return weighted, replace(case, X=case.X[rows], y=case.y[rows], sample_weight=None)

@@ -57,7 +57,7 @@ def line(name: str, n_rows: int, n_cols: int) -> Dataset:
 
 
 def text(name: str, n_rows: int, n_cols: int) -> Dataset:
-    """Words drawn by Zipf's law, (1 + ln count) times rarity, rows of length 1; a sparse w and noise make the labels."""
+    """Words by Zipf's law, (1 + ln count) times rarity, rows of length 1; labels by a sparse w and noise."""
     rng = np.random.default_rng(SEED)
     share = 1.0 / (np.arange(n_cols) + 10.0)
     share /= share.sum()

@@ -40,9 +40,6 @@ class Solver(BaseSolver):
 
         options = dict(setting.options)
         constant = np.full((X.shape[0], 1), options.pop("scaling"), dtype=X.dtype)
-        if sp.issparse(X):
-            wider = sp.hstack([sp.csc_matrix(constant), X], format="csc")
-        else:
-            wider = np.asfortranarray(np.hstack([constant, X]))
+        wider = sp.hstack([sp.csr_matrix(constant), X], format="csr") if sp.issparse(X) else np.hstack([constant, X])
         machine = LogisticRegression(C=C, penalty="l1", fit_intercept=False, **options).fit(wider, y)
         return np.asarray(machine.coef_, dtype=np.float64).ravel()[1:]

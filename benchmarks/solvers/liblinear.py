@@ -84,5 +84,5 @@ def _weights(model: Any, n_cols: int, regression: bool) -> Vector:
     n_machines = 1 if len(labels) == 2 else len(labels)
     by_column = np.ctypeslib.as_array(model.w, shape=(n_cols, n_machines))  # the bias comes after these
     if n_machines == 1:
-        return by_column[:, 0] if labels[0] == 1 else -by_column[:, 0]
+        return by_column[:, 0].copy() if labels[0] == 1 else -by_column[:, 0]
     return np.ascontiguousarray(by_column[:, np.argsort(labels)].T)

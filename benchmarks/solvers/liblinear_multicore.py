@@ -1,7 +1,7 @@
 """LIBLINEAR's version for several cores, with as many threads as there are cores.
 
-Its module has the same name as that of liblinear-official, so it cannot be installed beside it. Install it into a folder of
-its own and name that folder in MAXMARGIN_LIBLINEAR_MULTICORE:
+Its module has the same name as that of liblinear-official, so it cannot be installed beside it. Install it into a
+folder of its own and name that folder in the environment variable MAXMARGIN_LIBLINEAR_MULTICORE:
 
     pip install --no-deps --target <folder> liblinear-multicore
     MAXMARGIN_LIBLINEAR_MULTICORE=<folder> python -m benchmarks.run --peers liblinear_multicore

@@ -133,10 +133,7 @@ def test_biases_without_slack_are_reported_whole(name, n, balance, shift):
     assert EVERY[name].best_bias(score, y, cost) == pytest.approx(expected, rel=1e-12)
 
 
-RAMPS = pytest.mark.xfail(reason="zero_of_ramps takes the rounding of long sums for a slope")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[RAMPS] * n.startswith("squared")) for n in CALM])
+@pytest.mark.parametrize("name", CALM)
 def test_biases_without_slack_are_reported_whole_for_costs_that_do_not_sum_exactly(name):
     score, y, cost = calm_rows(EVERY[name], 40000, 3, balance=0.99)
     expected = biases_without_slack(EVERY[name], score, y, cost)
@@ -165,10 +162,7 @@ def test_two_separated_points(name):
     assert EVERY[name].best_bias(score, y, cost) == pytest.approx((-1.0, 1.0))
 
 
-CYCLE = pytest.mark.xfail(reason="Newton's steps of rising_root can cycle around a corner of the slope")
-
-
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[CYCLE] * (n == "slack power 1.5")) for n in EVERY])
+@every
 def test_heavy_rows_of_both_classes_at_one_breakpoint(name):
     """For powers below 2, the slope in the bias is vertical there."""
     score, y = np.array([-1.0, 0.0, -1.0, 1.0]), np.array([1.0, -1.0, -1.0, 1.0])

@@ -108,14 +108,18 @@ def rising_root(
 
     ``slope(b)`` returns value and derivative; below ``small`` the value counts as zero.
     """
-    b = min(max(start, low), high)
-    for _ in range(200):
+    b, width = min(max(start, low), high), high - low
+    for step in range(200):
         f, df = slope(b)
         if abs(f) <= small:
             return b
         low, high = (b, high) if f < 0.0 else (low, b)
-        step = b - f / df if df > 0.0 else math.nan
-        b = step if low < step < high else 0.5 * (low + high)
+        newton = b - f / df if df > 0.0 else math.nan
+        # A bracket that does not halve in four steps is halved: Newton may circle around a vertical piece.
+        if step % 4 == 3:
+            circling, width = high - low > 0.5 * width, high - low
+            newton = math.nan if circling else newton
+        b = newton if low < newton < high else 0.5 * (low + high)
         if not low < b < high:
             return b
     return b

@@ -53,6 +53,12 @@ def zero_of_ramps(beta: Vector, cost: Vector, below: NDArray[np.bool_]) -> tuple
 
     The sum is continuous, piecewise linear and rising.
     """
+    live = cost > 0.0
+    if not live.all():
+        beta, cost, below = beta[live], cost[live], below[live]
+    last, first = float(beta[below].max(initial=-np.inf)), float(beta[~below].min(initial=np.inf))
+    if last <= first:  # no row is active between them
+        return (last if np.isfinite(last) else first), (first if np.isfinite(first) else last)
     if len(beta) > 4096:
         found = _newton_on_ramps(beta, cost, below)
         if found is not None:
@@ -66,11 +72,7 @@ def zero_of_ramps(beta: Vector, cost: Vector, below: NDArray[np.bool_]) -> tuple
     moment = (c_plus @ shifted) - np.cumsum(c_plus * shifted) + np.cumsum(c_minus * shifted)
     rising = weight * shifted - moment  # the sum at the k-th breakpoint
     rounding = 1e-14 * float(c @ np.abs(shifted))
-    low = int(np.searchsorted(rising, -rounding))
-    high = int(np.searchsorted(rising, rounding, side="right"))
-    if high > low:  # flat: no row is active between these breakpoints
-        return float(b[low]), float(b[high - 1])
-    k = min(max(low - 1, 0), len(b) - 1)
+    k = min(max(int(np.searchsorted(rising, -rounding)) - 1, 0), len(b) - 1)
     root = float(moment[k] / weight[k] + centre) if weight[k] > 0.0 else float(b[k])
     return root, root
 

@@ -119,7 +119,8 @@ def _verify(model: Model, X: Any, y: NDArray[Any], tolerance: float) -> Verdict:
     if model.has_dual:
         return certificate.verify(X, y, weight, tolerance=tolerance)
     # Our own fit with our own settings: the file's might be loose.
-    params = {name: getattr(certificate, name) for name in ("C", "loss", "class_weight", "fit_intercept")}
+    params = {name: getattr(certificate, name) for name in ("C", "penalty", "class_weight", "fit_intercept")}
+    params["loss"] = certificate.power if certificate.loss == "slack_power" else certificate.loss
     params |= {name: getattr(model.machine, name) for name in ("penalize_intercept", "intercept_scaling")}
     own = LinearSVC(**params).fit(X, y, weight).certificate_
     verdict = replace(certificate, alpha=own.alpha).verify(X, y, weight, tolerance=tolerance)

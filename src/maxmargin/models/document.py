@@ -16,6 +16,7 @@ from maxmargin.models.model import Model, Training
 from maxmargin.models.scaling import Scaling
 from maxmargin.positions import InputError
 from maxmargin.inputs import positive_number
+from maxmargin.problem import check_penalty
 from maxmargin.solution import History, Solution, Status
 from maxmargin.svm import LinearSVC
 
@@ -38,6 +39,7 @@ class ModelFileError(InputError):
         return f"{self.source}, {self.place}: {self.problem}"
 
 
+HARD = "inf"  # C of the hard margin; JSON has no infinity
 KINDS = {"b": "bool", "i": "int", "u": "int", "f": "float", "U": "text"}
 DTYPE_OF_KIND = {"bool": np.bool_, "int": np.int64, "float": np.float64, "text": np.str_}
 TYPES_OF_KIND: dict[str, tuple[type, ...]] = {"bool": (bool,), "int": (int,), "float": (float, int), "text": (str,)}
@@ -55,6 +57,7 @@ def document_of(model: Model) -> dict[str, Any]:
         "maxmargin": _core.info()["version"],
         "params": _plain_params(machine),
         "classes": _plain_classes(machine.classes_),
+        "steepness": float(machine.steepness_) if hasattr(machine, "steepness_") else None,
         "feature_names": None if model.names is None else list(model.names),
         "named_input": hasattr(machine, "feature_names_in_"),
         "solution": {
@@ -98,7 +101,12 @@ def _plain_params(machine: LinearSVC) -> dict[str, Any]:
     # What the fit used, even if a parameter was changed since.
     fitted = machine.certificate_
     params: dict[str, Any] = machine.get_params(deep=False)
-    params |= {name: getattr(fitted, name) for name in ("C", "loss", "class_weight", "fit_intercept")}
+    params |= {name: getattr(fitted, name) for name in ("C", "penalty", "class_weight", "fit_intercept")}
+    params["loss"] = fitted.power if fitted.loss == "slack_power" else fitted.loss
+    if params["multi_class"] == "crammer_singer":  # its two-class form is the machine of twice the C
+        params["C"] *= 0.5
+    if params["C"] == math.inf:
+        params["C"] = HARD
     for name, value in params.items():
         if isinstance(value, np.generic):
             params[name] = value = value.item()
@@ -187,9 +195,14 @@ def model_from(document: Any, tensors: dict[str, Any], source: str) -> Model:
     encoding = _read_encoding(top.take("encoding", list, type(None)), names, source)
     classes = _read_classes(top.sub("classes"))
     machine = _read_params(top.sub("params"), classes)
-    solution, signed = _read_solution(top.sub("solution"), tensors)
+    steepness = top.number("steepness", or_none=True)
+    if math.isfinite(steepness) is not machine.probability or steepness <= 0.0:
+        top.fail("steepness", "expected a number above 0 if and only if the machine has probabilities")
+    solution, signed = _read_solution(top.sub("solution"), tensors, machine.penalty)
     top.done()
     machine._store(classes, solution, signed)
+    if machine.probability:
+        machine.steepness_ = steepness
     machine.n_features_in_ = n_features
     if named_input and names is not None:
         machine.feature_names_in_ = np.array(names, dtype=object)
@@ -315,6 +328,8 @@ def _read_params(entry: Reader, classes: NDArray[Any]) -> LinearSVC:
         entry.fail("random_state", "expected a whole number or null")
     if params["class_weight"] not in (None, "balanced") and not isinstance(params["class_weight"], list):
         entry.fail("class_weight", "expected null, 'balanced' or pairs of class and weight")
+    if params["C"] == HARD:
+        params["C"] = math.inf
     try:
         if isinstance(params["class_weight"], list):
             params["class_weight"] = _read_class_weight(params["class_weight"], classes, entry)
@@ -322,8 +337,9 @@ def _read_params(entry: Reader, classes: NDArray[Any]) -> LinearSVC:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             machine._check_parameters()
-        for name in ("C", "intercept_scaling"):
-            positive_number(name, params[name])
+        positive_number("C", params["C"], infinite=True)
+        positive_number("intercept_scaling", params["intercept_scaling"])
+        check_penalty(machine.penalty, machine._loss(), params["C"] == math.inf)
     except ModelFileError:
         raise
     except (TypeError, ValueError) as error:
@@ -332,12 +348,10 @@ def _read_params(entry: Reader, classes: NDArray[Any]) -> LinearSVC:
         flag = isinstance(expected, bool)
         if flag is not isinstance(params[name], bool) and name not in ("dual", "verbose"):
             entry.fail(name, "expected true or false" if flag else "true or false is no value for it")
-    if params["loss"] not in ("hinge", "squared_hinge"):
-        entry.fail("loss", f"unknown loss {params['loss']!r:.40}")
     return machine
 
 
-def _read_solution(entry: Reader, tensors: dict[str, Any]) -> tuple[Solution, NDArray[np.float64]]:
+def _read_solution(entry: Reader, tensors: dict[str, Any], penalty: str) -> tuple[Solution, NDArray[np.float64]]:
     status = entry.take("status", str)
     if status not in Status.__members__:
         entry.fail("status", f"expected one of {list(Status.__members__)}")
@@ -360,6 +374,7 @@ def _read_solution(entry: Reader, tensors: dict[str, Any]) -> tuple[Solution, ND
         bias_interval=(-math.inf if low is None else low, math.inf if high is None else high),
         solver=entry.take("solver", str),
         reason=entry.take("reason", str),
+        penalty=penalty,
     )
     entry.done()
     return solution, signed

@@ -75,7 +75,8 @@ def _unpiped(estimator: Any) -> tuple[LinearSVC, Scaling | None]:
         scaling = Scaling(scaler.mean_ if scaler.with_mean else None, scale)
     if len(steps) != 1 or not isinstance(steps[0], LinearSVC):
         raise InputError(
-            f"{type(estimator).__name__} cannot be saved; save a LinearSVC, or a pipeline of a StandardScaler and one"
+            f"{type(estimator).__name__} cannot be saved; save a LinearSVC of two classes, or a pipeline of a "
+            "StandardScaler and one"
         )
     return steps[0], scaling
 
@@ -83,6 +84,11 @@ def _unpiped(estimator: Any) -> tuple[LinearSVC, Scaling | None]:
 def _wrapped(machine: LinearSVC, scaling: Scaling | None, data: tuple[Any, Any] | None) -> Model:
     if not hasattr(machine, "solution_"):
         raise InputError("this machine is not fitted yet; there is nothing to save")
+    if len(machine.classes_) != 2:
+        raise InputError(
+            f"this machine has {len(machine.classes_)} classes; a model file holds a two-class machine. Save one machine per "
+            "class, or pickle it."
+        )
     names = getattr(machine, "feature_names_in_", None)
     training = Training(len(machine.solution_.alpha))
     if data is not None:

@@ -46,10 +46,10 @@ class Bounds:
     linear: float
     quadratic: float
 
-    def upper(self, other: float) -> float:
+    def upper(self, other: Any) -> Any:
         return self.penalty + other / self.C * self.loss
 
-    def lower(self, other: float) -> float:
+    def lower(self, other: Any) -> Any:
         s = other / self.C
         return s * self.linear - s * s * self.quadratic
 
@@ -195,25 +195,24 @@ def cover_C(
         other = min(high, C * up**1.9)
         while True:
             found = walk.solve(other, (C, solution))
-            if other <= C * up or gap_between(walk.bounds(C, solution), walk.bounds(other, found)) <= epsilon:
+            if gap_between(walk.bounds(C, solution), walk.bounds(other, found)) <= epsilon:
                 break
-            other = max(C * up, math.sqrt(C * other))
+            if other <= C * 1.0001:
+                raise ValueError(f"epsilon={epsilon:g} cannot be proven near C={C:g}; use a larger one")
+            other = math.sqrt(C * other)
         points.append((other, found))
     return walk.path(points)
 
 
 def gap_between(a: Bounds, b: Bounds) -> float:
-    """Largest relative gap of the better of two solutions anywhere between their Cs, on a fine grid with safe margins.
+    """Largest relative gap of the better of two solutions anywhere between their Cs.
 
-    Between grid points P bounds are linear and D bounds concave in C, so both ends of a cell bound its inside.
+    On each cell of a fine grid the bounds on P are linear and those on D concave in C, so their ends bound its inside.
     """
-    grid = np.geomspace(a.C, b.C, 65)
-    worst = 0.0
-    for left, right in zip(grid[:-1], grid[1:], strict=True):
-        lower = max(min(a.lower(left), a.lower(right)), min(b.lower(left), b.lower(right)))
-        upper = min(max(a.upper(left), a.upper(right)), max(b.upper(left), b.upper(right)))
-        worst = max(worst, (upper - lower) / upper if upper > 0.0 else 0.0)
-    return worst
+    grid = np.geomspace(a.C, b.C, 4001)
+    lower = np.maximum(*(np.minimum(one.lower(grid)[:-1], one.lower(grid)[1:]) for one in (a, b)))
+    upper = np.minimum(*(one.upper(grid)[1:] for one in (a, b)))
+    return float(np.max((upper - lower) / np.maximum(upper, 1e-300)))
 
 
 def worst_between(path: Path) -> float:
