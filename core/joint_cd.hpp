@@ -67,7 +67,7 @@ inline double joint_violation(const double* slope, const double* alpha, double c
 }
 
 // The change to the minimiser of a row's part. Dividing by a small A magnifies rounding, so that the label's own
-// multiplier is what balances the others, and they are scaled down if it exceeds its bound.
+// multiplier is what balances the others; where it is at its bound, they are scaled to balance it.
 inline void best_row(double* slope, const double* alpha, double A, double cost, index_t label, index_t k,
                      double* level, double* change) {
     for (index_t m = 0; m < k; ++m) slope[m] -= A * alpha[m];
@@ -77,13 +77,14 @@ inline void best_row(double* slope, const double* alpha, double A, double cost, 
         level[m] = m == label ? 0.0 : smaller(0.0, (beta - slope[m]) / A);
         others -= level[m];
     }
-    const double shrink = others > cost ? cost / others : 1.0;
+    const bool bound = (beta - slope[label]) / A >= cost;  // exactly there, or the next look would doubt it
+    const double scale = (bound || others > cost) && others > 0.0 ? cost / others : 1.0;
     double total = 0.0;
     for (index_t m = 0; m < k; ++m) {
-        level[m] *= shrink;
+        level[m] *= scale;
         total -= level[m];
     }
-    level[label] = smaller(total, cost);
+    level[label] = bound && others > 0.0 ? cost : smaller(total, cost);
     for (index_t m = 0; m < k; ++m) change[m] = level[m] - alpha[m];
 }
 

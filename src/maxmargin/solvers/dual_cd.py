@@ -26,6 +26,7 @@ from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import Point, Start, as_solution, better, recover
 from maxmargin.solvers.newton_method import NewtonMethod
+from maxmargin.solvers.screening import proven
 
 Vector = NDArray[np.float64]
 
@@ -79,12 +80,13 @@ class _Run:
         self.history, self.n_iter, self.reason = History(), 0, solver.reason
         self.best: Point | None = None
         self.settled = 0.1
+        self.moving: NDArray[np.intp] | None = None  # rows that are not proven; None: all
         alpha = start.alpha if isinstance(start, Solution) else start
         self.descent = self._begin(np.zeros(problem.n_rows) if alpha is None else alpha, solver.seed)
 
     def _begin(self, alpha: Vector, seed: int) -> _core.Descent:
-        """A descent that starts at ``alpha``."""
-        problem, n, box = self.problem, self.problem.n_rows, self.problem.box
+        """A descent that starts at ``alpha`` and moves the rows that are not proven yet."""
+        problem, box, moving = self.problem, self.problem.box, self.moving
         self.alpha = np.clip(alpha, box.lower, box.upper)
         signed, w = self.alpha * problem.sign, np.empty(problem.n_cols)
         _core.combine(problem.rows, signed, w, self.n_threads)
@@ -92,10 +94,37 @@ class _Run:
         if problem.bias.free:
             gain = max(float(problem.squared_norms.mean()), 1e-300)
         centre = self.best.b if self.best is not None and problem.bias.free else 0.0
+        if moving is None:
+            self.rows, self.part, n = problem.rows, self.alpha, problem.n_rows
+        else:
+            self.rows, self.part, n = problem.take_rows(moving), self.alpha[moving], len(moving)
+            box = box.part(moving)
+        chosen = slice(None) if moving is None else moving
         return _core.Descent(
-            problem.sign, box.lower, box.upper, box.diagonal, box.kink, problem.target, problem.squared_norms, self.alpha,
-            w, np.arange(n, dtype=np.int32), centre, gain, float(signed.sum()), seed,
+            problem.sign[chosen], box.lower, box.upper, box.diagonal, box.kink, problem.target[chosen],
+            problem.squared_norms[chosen], self.part, w, np.arange(n, dtype=np.int32), centre, gain, float(signed.sum()), seed,
         )  # fmt: skip
+
+    def _screen(self) -> None:
+        """Leave out rows whose multiplier is proven, once they are many: each epoch then costs so much less."""
+        assert self.best is not None
+        if self.best.gap > 1e-2:
+            return
+        known = proven(self.problem, self.best)
+        left = np.flatnonzero(~known)
+        if len(left) > 0.5 * len(self.part) or len(left) < 1:
+            return
+        box, r = self.problem.box, self.problem.target - self.problem.sign * (self.best.scores + self.best.b)
+        bound = np.where(r > box.kink, box.upper, np.where(r < -box.kink, box.lower, 0.0))
+        alpha = np.where(known, bound, self._whole())
+        self.moving = left
+        self.descent = self._begin(alpha, self.solver.seed)
+
+    def _whole(self) -> Vector:
+        """The multipliers of all rows."""
+        if self.moving is not None:
+            self.alpha[self.moving] = self.part
+        return self.alpha
 
     def solve(self) -> Solution:
         status = Status.CONVERGED
@@ -114,7 +143,7 @@ class _Run:
         )
 
     def _certify(self) -> Point:
-        found = recover(self.problem, self.alpha, self.n_threads)
+        found = recover(self.problem, self._whole(), self.n_threads)
         self.best = better(self.best, found)
         return found
 
@@ -125,13 +154,13 @@ class _Run:
         next_look = 2 if strength > 10.0 or self.problem.loss.smooth else 10
         ask, epochs, previous = np.inf, 0, np.inf
         while True:
-            violation = self.descent.epoch(self.problem.rows, self.watch.core)
+            violation = self.descent.epoch(self.rows, self.watch.core)
             epochs += 1
             self.n_iter += 1
             if self.problem.bias.free:
                 self.descent.bias_center = self.descent.bias
             if violation <= self.settled:  # the active rows agree: look at all rows again, then ask for more
-                if self.descent.n_active == self.problem.n_rows:
+                if self.descent.n_active == len(self.part):
                     self.settled *= 0.1
                 self.descent.unshrink()
             if epochs < next_look and epochs < self.solver.max_iter:
@@ -159,6 +188,8 @@ class _Run:
                     return Status.NUMERICAL_LIMIT
                 ask, previous = max(0.1 * min(ask, point.gap), 1e-12), np.inf
                 self.descent = self._begin(point.alpha if self.best is None else self.best.alpha, self.solver.seed)
+            else:
+                self._screen()
             if epochs >= self.solver.max_iter:
                 return Status.ITERATION_LIMIT
 
