@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import tempfile
 from argparse import Namespace
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 from benchmarks import child, datasets, machine, report, solvers, suites
@@ -17,6 +15,7 @@ from benchmarks.forms import FORMS, Form
 from benchmarks.objective import Objective
 from benchmarks.solvers.maxmargin import DEFAULT, at, reference
 from benchmarks.sweep import Sweep
+from benchmarks.workplace import Workplace
 
 Cell = dict[str, Any]
 Fit = Callable[[solvers.Setting, float], child.Answer]
@@ -34,31 +33,6 @@ def problems(options: Namespace) -> Iterator[suites.Problem]:
         for loss in options.loss or ["hinge"]:
             for C in options.C or suites.usual_C(name):
                 yield name, FORMS[loss], C
-
-
-class Workplace:
-    """Data sets, loaded once while one problem after another needs them, where child processes find them."""
-
-    def __init__(self, place: Path) -> None:
-        self.place, self.data, self.count = place, None, 0
-
-    data: Dataset | None
-
-    @property
-    def folder(self) -> Path:
-        return self.place / str(self.count)
-
-    def load(self, name: str) -> Dataset:
-        if self.data is None or self.data.name != name:
-            self.data, self.count = datasets.load(name), self.count + 1
-            self.folder.mkdir()
-            datasets.hand_over(self.data, self.folder)
-        return self.data
-
-    def fit(self, solver: str, form: Form, C: float, setting: solvers.Setting, limit: float) -> child.Answer:
-        """One fit of the present data in a process of its own."""
-        assert self.data is not None
-        return child.run(child.Task(self.folder, solver, C, form, self.data.kind, setting), limit)
 
 
 class Benchmark:
@@ -87,8 +61,7 @@ class Benchmark:
             absent = suites.missing(self.options.suite or suites.SUITES)
             if absent:
                 print(f"left out, not in the folder named by {datasets.folder.VARIABLE}: {', '.join(absent)}")
-        with tempfile.TemporaryDirectory() as place:
-            work = Workplace(Path(place))
+        with Workplace() as work:
             for name, form, C in problems(self.options):
                 data = work.load(name)
                 if form.fits(data.kind):
@@ -122,8 +95,8 @@ class Benchmark:
                     say=partial(self._say, f"{title} {peer}:"),
                 )
                 cell["peers"][peer] = _measure(solvers.load(peer), form, data, sweep)
-                silent = cell["peers"][peer]["outcome"] == "unsupported"
-                self._say(f"{title} {peer}:", _summary(cell["peers"][peer]), always=not silent)
+                if cell["peers"][peer]["outcome"] != "unsupported":
+                    self._say(f"{title} {peer}:", _summary(cell["peers"][peer]), always=True)
                 self._write()
 
     def _ours(self, cell: Cell, fit: Fit, objective: Objective, title: str) -> None:

@@ -1,4 +1,4 @@
-"""One fit in a process of its own: timed inside, killed at the limit, silent."""
+"""Fits of one solver in a process of its own: timed inside, killed at the limit, silent."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import os
 import time
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -18,18 +19,15 @@ from benchmarks import datasets, solvers
 from benchmarks.forms import Form
 from benchmarks.solvers import Setting
 
-UNTIMED_SECONDS = 600.0  # for loading before the fit, and for details after it
+UNTIMED_SECONDS = 600.0  # for loading and compiling before the fit, and for details after it
 
 
 @dataclass(frozen=True)
 class Task:
-    """What to fit; ``folder`` holds the arrays."""
+    """What to fit."""
 
-    folder: Path
-    solver: str
-    C: float
     form: Form
-    kind: str
+    C: float
     setting: Setting
 
 
@@ -47,55 +45,88 @@ def failed(why: str) -> Answer:
     return Answer("failed", details={"error": why})
 
 
-def run(task: Task, limit: float) -> Answer:
-    """Fit in a child; the limit counts from the start of the fit, not of the process."""
-    context = multiprocessing.get_context("spawn")
-    ours, theirs = context.Pipe(duplex=False)
-    process = context.Process(target=_work, args=(theirs, task), daemon=True)
-    process.start()
-    theirs.close()
-    try:
-        return _listen(ours, limit)
-    except EOFError:
-        process.join(10.0)
-        return failed(f"the process died, exit code {process.exitcode}")
-    finally:
-        process.kill()
-        process.join()
-        ours.close()
+class Worker:
+    """A process that holds the data and fits them as often as asked; a new one begins where one was killed."""
+
+    def __init__(self, folder: Path, solver: str, kind: str) -> None:
+        self.folder, self.solver, self.kind = folder, solver, kind
+        self._process: BaseProcess | None = None
+        self._pipe: Connection | None = None
+
+    def fit(self, task: Task, limit: float) -> Answer:
+        """The limit counts from the start of the fit, not of the process."""
+        if self._process is None:
+            self._start()
+        assert self._process is not None
+        assert self._pipe is not None
+        try:
+            self._pipe.send(task)
+            answer, goes_on = _listen(self._pipe, limit)
+        except (EOFError, OSError):
+            self._process.join(10.0)
+            answer, goes_on = failed(f"the process died, exit code {self._process.exitcode}"), False
+        except BaseException:
+            self.close()
+            raise
+        if not goes_on:
+            self.close()
+        return answer
+
+    def close(self) -> None:
+        if self._process is not None and self._pipe is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+        self._process = self._pipe = None
+
+    def _start(self) -> None:
+        context = multiprocessing.get_context("spawn")
+        self._pipe, theirs = context.Pipe()
+        arguments = (theirs, self.folder, self.solver, self.kind)
+        self._process = context.Process(target=_work, args=arguments, daemon=True)
+        self._process.start()
+        theirs.close()
 
 
-def _listen(pipe: Connection, limit: float) -> Answer:
-    """The child says: ready; then (seconds, w); then the details. Or, at any time, why it failed."""
+def _listen(pipe: Connection, limit: float) -> tuple[Answer, bool]:
+    """The child says: ready; then (seconds, w); then the details. Or, at any time, why it failed.
+
+    Second: whether the child waits for another task.
+    """
     too_late = Answer("time limit", details={"stopped_after": limit})
     message: Any = None
     for wait, late in ((UNTIMED_SECONDS, failed("not ready in time")), (limit, too_late)):
-        message = pipe.recv() if pipe.poll(wait) else late
+        if not pipe.poll(wait):
+            return late, False
+        message = pipe.recv()
         if isinstance(message, Answer):
-            return message
+            return message, True
     seconds, w = message
-    details = pipe.recv() if pipe.poll(UNTIMED_SECONDS) else {"error": "no details in time"}
+    there = pipe.poll(UNTIMED_SECONDS)
+    details = pipe.recv() if there else {"error": "no details in time"}
     if isinstance(details, Answer):
         details = details.details
-    return Answer("done", seconds, w, details) if seconds <= limit else too_late
+    return (Answer("done", seconds, w, details) if seconds <= limit else too_late), there
 
 
-def _work(pipe: Connection, task: Task) -> None:
+def _work(pipe: Connection, folder: Path, name: str, kind: str) -> None:
     _silence()
     _stay_within_memory()
-    try:
-        X, y = datasets.take_over(task.folder)
-        solver = solvers.load(task.solver)
-        tiny_X, tiny_y = datasets.tiny(task.kind, X.dtype, sp.issparse(X))
-        solver.fit(tiny_X, tiny_y, 1.0, task.form, task.setting)  # imports, thread pools, lazy loading, compilation
-        pipe.send("ready")
-        start = time.perf_counter()
-        w = solver.fit(X, y, task.C, task.form, task.setting)
-        seconds = time.perf_counter() - start
-        pipe.send((seconds, w))
-        pipe.send(solver.details(X, y))
-    except Exception as error:
-        pipe.send(failed(f"{type(error).__name__}: {error}"))
+    X, y = datasets.take_over(folder)
+    tiny_X, tiny_y = datasets.tiny(kind, X.dtype, sp.issparse(X))
+    solver = solvers.load(name)
+    while True:
+        task: Task = pipe.recv()
+        try:
+            solver.fit(tiny_X, tiny_y, 1.0, task.form, task.setting)  # imports, thread pools, lazy loading, compilation
+            pipe.send("ready")
+            start = time.perf_counter()
+            w = solver.fit(X, y, task.C, task.form, task.setting)
+            seconds = time.perf_counter() - start
+            pipe.send((seconds, w))
+            pipe.send(solver.details(X, y))
+        except Exception as error:
+            pipe.send(failed(f"{type(error).__name__}: {error}"))
 
 
 def _silence() -> None:

@@ -14,12 +14,13 @@ DUAL = (
     *((1e-1, 100), (1e-1, 300), (1e-1, 1000), (1e-2, 1000), (1e-3, 1000), (1e-4, 1000)),
     *((1e-4, 3000), (1e-4, 10**4), (1e-6, 10**5), (1e-8, 10**6)),
 )
+JOINT = tuple((tol, 10**5) for tol in (1e-1, 1e-2, 1e-3, 1e-4, 1e-6, 1e-8))  # its own limit, whatever is asked for
 PRIMAL = ((1e-2, 1000), (1e-3, 1000), (1e-4, 1000), (1e-6, 1000), (1e-8, 10**5))
 LADDERS: dict[str, list[tuple[bool, Any]]] = {
     "hinge": [(True, DUAL)],
     "squared_hinge": [(False, PRIMAL), (True, DUAL)],
     "squared_hinge-l1": [(False, PRIMAL)],
-    "crammer_singer": [(True, DUAL)],
+    "crammer_singer": [(True, JOINT)],
 }
 
 

@@ -29,14 +29,14 @@ def test_default_solver(name, instruction_set):
 
 @pytest.mark.parametrize("machine", [m for m in CLASSIFIERS if m.name not in BOXES], ids=str)
 def test_two_classes(machine):
-    found = outcomes(machine, range(8 * ROUND))
+    found = outcomes(machine, range(7 * ROUND))
     keep(found)
     assert enough_compared(found)
 
 
 @pytest.mark.parametrize("machine", REGRESSIONS, ids=str)
 def test_regression(machine):
-    found = outcomes(machine, range(8 * ROUND))
+    found = outcomes(machine, range(12 * ROUND))
     keep(found)
     assert enough_compared(found)
 

@@ -14,6 +14,7 @@ Hsieh, Chang, Lin, Keerthi, Sundararajan: A dual coordinate descent method for l
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -80,6 +81,9 @@ class _Run:
         self.history, self.n_iter, self.reason = History(), 0, solver.reason
         self.best: Point | None = None
         self.settled = 0.1
+        self.last_look = (0, math.inf)
+        # Sparse rows in more dimensions than rows hardly touch each other: epochs converge by themselves.
+        self.orthogonal = sp.issparse(problem.X) and problem.n_cols > problem.n_rows
         self.moving: NDArray[np.intp] | None = None  # rows that are not proven; None: all
         alpha = start.alpha if isinstance(start, Solution) else start
         self.descent = self._begin(np.zeros(problem.n_rows) if alpha is None else alpha, solver.seed)
@@ -165,20 +169,21 @@ class _Run:
                 self.descent.unshrink()
             if epochs < next_look and epochs < self.solver.max_iter:
                 continue
-            next_look = epochs + max(10, epochs // 2)
             point = self._certify()
+            next_look = epochs + self._epochs_to_go(epochs, point.gap)
             self.history.add(self.n_iter, self.watch.seconds, point.gap, "coordinate descent", certified=True)
             self.watch.report(self.n_iter, point.gap)
             if self.watch.past_deadline:
                 return Status.TIME_LIMIT
             if self.watch.stop_requested:
                 return Status.INTERRUPTED
-            slow = epochs >= 50 and point.gap > 0.5 * previous
+            slow = epochs >= (300 if self.orthogonal else 50) and point.gap > 0.5 * previous
             previous = point.gap
             # A polish that costs more than everything before it is only worth its price if nothing else helps. Both
             # are estimates, not clocks: the result must not depend on the machine's load.
             spent = 3e-9 * self.problem.nnz * epochs
-            cheap = self.solver.polish and polish_seconds(self.problem, point) <= max(0.1, 0.5 * spent)
+            cheap = self.solver.polish and not self.orthogonal
+            cheap = cheap and polish_seconds(self.problem, point) <= max(0.1, 0.5 * spent)
             if point.gap <= self.solver.tol and (not cheap or self.solver.tol > LOOSE):
                 return Status.CONVERGED
             if self.solver.polish and ((point.gap <= ask and cheap) or slow):
@@ -192,6 +197,16 @@ class _Run:
                 self._screen()
             if epochs >= self.solver.max_iter:
                 return Status.ITERATION_LIMIT
+
+    def _epochs_to_go(self, epochs: int, gap: float) -> int:
+        """How many epochs until the next look: as many as the pace since the last one says, within limits."""
+        most = max(10, epochs // 2)
+        then, before = self.last_look
+        self.last_look = (epochs, gap)
+        pace = math.log(gap / before) / (epochs - then) if 0.0 < gap < before < math.inf else 0.0
+        if pace >= 0.0 or gap <= self.solver.tol:
+            return min(most, 5) if then == 0 else most
+        return min(most, max(1, math.ceil(1.1 * math.log(0.9 * self.solver.tol / gap) / pace)))
 
     def _polish(self, point: Point) -> bool:
         polish = NewtonMethod(
