@@ -40,7 +40,8 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--patience", type=float, default=5.0, help="a solver is stopped after so many times auto's time, plus 1 s")
     options = parser.parse_args(argv)
     heads = ("data set", "loss", "C", "auto", "chosen", *options.solvers, "auto / best", "")
-    print(f"Seconds to a relative gap of {options.tol:g}\n\n| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
+    print(f"Seconds to a relative gap of {options.tol:g}\n")
+    print("| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
     ratios: list[float] = []
     with Workplace() as work:
         for name, form, C in problems(options):

@@ -59,7 +59,7 @@ def line(name: str, n_rows: int, n_cols: int) -> Dataset:
 def text(name: str, n_rows: int, n_cols: int) -> Dataset:
     """Words by Zipf's law, (1 + ln count) times rarity, rows of length 1; labels by a sparse w and noise."""
     rng = np.random.default_rng(SEED)
-    share = 1.0 / (np.arange(n_cols) + 10.0)
+    share: Vector = 1.0 / (np.arange(n_cols, dtype=np.float64) + 10.0)
     share /= share.sum()
     lengths = np.maximum(1, _words(share) * rng.lognormal(-0.125, 0.5, n_rows)).astype(np.int64)
     words = np.searchsorted(np.cumsum(share)[:-1], rng.random(int(lengths.sum()))).astype(np.int32)
@@ -89,8 +89,8 @@ def onehot(name: str, n_rows: int, n_attributes: int) -> Dataset:
     frequency = np.cumsum(rng.dirichlet(np.ones(VALUES), n_attributes), axis=1)
 
     def draw(n: int) -> NDArray[np.int32]:
-        drawn = rng.random((n, n_attributes, 1)) > frequency
-        return np.minimum(drawn.sum(axis=2), VALUES - 1).astype(np.int32)
+        above = (rng.random((n, n_attributes, 1)) > frequency).sum(axis=2)
+        return np.asarray(np.minimum(above, VALUES - 1), dtype=np.int32)
 
     boards = draw(64)[rng.integers(64, size=n_rows)]
     value = np.where(rng.random((n_rows, n_attributes)) < 0.5, boards, draw(n_rows))

@@ -209,10 +209,12 @@ class Problem:
 
     @cached_property
     def null_primal(self) -> float:
-        """P₀: the objective at w = 0 with the best constant bias."""
-        zero = np.zeros(self.n_rows)
-        b = sum(self.loss.best_bias(zero, self.y, self.cost)) / 2.0 if self.bias.free else 0.0
-        return self.objective(0.0, zero + b, 0.0)
+        """P₀: the objective at w = 0 with the best constant bias; in a regression without the tube."""
+        zero, loss = np.zeros(self.n_rows), self.loss
+        if self.loss.name in REGRESSION_LOSSES:  # a tube around all rows would leave no scale to compare with
+            loss = REGRESSION_LOSSES[self.loss.name](0.0)
+        b = sum(loss.best_bias(zero, self.y, self.cost)) / 2.0 if self.bias.free else 0.0
+        return float(self.cost @ loss.value(zero + b, self.y))
 
     def objective(self, penalty: float, scores: Vector, b: float) -> float:
         """Primal value, given R(w) and the scores ⟨w, x_i⟩ + b."""

@@ -26,11 +26,13 @@ class Arithmetic:
     highest: float
     margin: float = 1.0  # the target of a classifier
     corners: bool = False  # the best bias may be an interval
+    width: float = 0.0  # half-width of the tube
 
 
 def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
     """None for a loss that nobody knows."""
     inf = np.inf
+    border = epsilon * (1.0 + 1e-14)  # a row on the tube's border is not outside by rounding
     if loss == "hinge":
         return Arithmetic(lambda r: np.maximum(r, 0.0), lambda r: (r > 0.0) * 1.0, np.zeros_like, 0.0, 1.0, corners=True)
     if loss == "squared_hinge" or (loss == "slack_power" and 1.0 < power <= 4.0):
@@ -53,20 +55,22 @@ def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
         )
     if loss == "epsilon_insensitive" and epsilon >= 0.0:
         return Arithmetic(
-            lambda r: np.maximum(np.abs(r) - epsilon, 0.0),
+            lambda r: np.maximum(np.abs(r) - border, 0.0),
             lambda r: np.sign(r) * (np.abs(r) > epsilon),
             lambda a: epsilon * np.abs(a),
             -1.0,
             1.0,
             corners=True,
+            width=epsilon,
         )
     if loss == "squared_epsilon_insensitive" and epsilon >= 0.0:
         return Arithmetic(
-            lambda r: np.maximum(np.abs(r) - epsilon, 0.0) ** 2,
+            lambda r: np.maximum(np.abs(r) - border, 0.0) ** 2,
             lambda r: 2.0 * np.sign(r) * np.maximum(np.abs(r) - epsilon, 0.0),
             lambda a: epsilon * np.abs(a) + a * a / 4.0,
             -inf,
             inf,
+            width=epsilon,
         )
     return None
 
@@ -99,10 +103,12 @@ def balanced(pull: Vector) -> Vector:
     return np.where(pull < 0.0, pull * (plus / minus), pull) if minus > plus else pull
 
 
-def bias_interval(scores: Vector, sign: Vector, target: Vector, cost: Vector, share: Function) -> tuple[float, float]:
+def bias_interval(
+    scores: Vector, sign: Vector, target: Vector, cost: Vector, h: Arithmetic
+) -> tuple[float, float]:
     """All biases that minimise the loss, up to rounding, by bisection on its slope."""
-    point = (target - sign * scores) / sign
-    reach = 1.0 + float(np.abs(point).max())
+    point, share = (target - sign * scores) / sign, h.share
+    reach = 1.0 + float(np.abs(point).max()) + h.width
     if not target.any():  # no target: the level where the slope is zero depends on the classes' totals
         totals = [float(cost[sign == s].sum()) for s in (-1.0, 1.0)]
         reach += abs(float(np.log(totals[1] / totals[0])))

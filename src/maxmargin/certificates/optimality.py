@@ -160,8 +160,9 @@ class _Check:
         if claim.fit_intercept and not claim.penalty_scale:
             alpha = sign * balanced(sign * alpha)
         induced = np.asarray(self.X.T @ (sign * alpha)).ravel()
-        if claim.penalty == "l1":  # no column may pull with more than 1
-            most = max(1.0, float(np.abs(induced).max(initial=0.0)))
+        self.rounding = 64.0 * float(np.finfo(np.float64).eps) * np.asarray(abs(self.X).T @ np.abs(alpha)).ravel()
+        if claim.penalty == "l1":  # no column may pull with more than 1, beyond what rounding of its sum explains
+            most = max(1.0, float((np.abs(induced) - self.rounding).max(initial=0.0)))
             alpha, induced = alpha / most, induced / most
         return alpha, induced
 
@@ -226,21 +227,24 @@ class _Check:
         return float(np.maximum(terms, 0.0).sum())
 
     def _null_primal(self) -> float:
-        """The objective at w = 0 with the best constant bias."""
+        """The objective at w = 0 with the best constant bias; in a regression without the tube."""
         if self.hard:
             return 0.0
         zero, b = np.zeros_like(self.sign), 0.0
+        if self.h.width > 0.0:
+            bare = arithmetic_of(self.claim.loss, math.nan, 0.0)
+            assert bare is not None
+            return _Check(self.claim, bare, self.X, self.sign, self.target, self.cost)._null_primal()
         if self.claim.fit_intercept and not self.claim.penalty_scale:
-            b = 0.5 * sum(bias_interval(zero, self.sign, self.target, self.cost, self.h.share))
+            b = 0.5 * sum(bias_interval(zero, self.sign, self.target, self.cost, self.h))
         return float(self.cost @ self.h.value(self.target - self.sign * b))
 
     def _stationarity_off(self, apart: float) -> float:
         """How much further w is from Σ alpha sign x than the gap allows: ‖w − Σ alpha sign x‖² ≤ 2 (P − D)."""
         w = self.claim.coef
-        rounding = 64.0 * float(np.finfo(np.float64).eps) * np.asarray(abs(self.X).T @ np.abs(self.alpha)).ravel()
-        off = float(np.linalg.norm(np.maximum(0.0, np.abs(w - self.induced) - rounding)))
+        off = float(np.linalg.norm(np.maximum(0.0, np.abs(w - self.induced) - self.rounding)))
         excess = max(0.0, off - math.sqrt(2.0 * apart))
-        return excess / max(float(np.linalg.norm(w)), float(np.linalg.norm(rounding)), 1e-300)
+        return excess / max(float(np.linalg.norm(w)), float(np.linalg.norm(self.rounding)), 1e-300)
 
     def _intercept_off(self) -> float:
         claim, b = self.claim, self.claim.intercept
@@ -257,7 +261,7 @@ class _Check:
             low = float((1.0 - self.scores[self.live & (self.sign > 0)]).max())
             high = float((-1.0 - self.scores[self.live & (self.sign < 0)]).min())
         else:
-            low, high = bias_interval(self.scores, self.sign, self.target, self.cost, self.h.share)
+            low, high = bias_interval(self.scores, self.sign, self.target, self.cost, self.h)
         if self.h.corners or self.hard:
             return max(0.0, abs(b - 0.5 * (low + high)) - rounding) / size
         return max(0.0, b - high - rounding, low - b - rounding) / size

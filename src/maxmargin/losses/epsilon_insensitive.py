@@ -11,6 +11,9 @@ from maxmargin.losses.breakpoints import zero_of_ramps, zero_of_steps
 from maxmargin.losses.squared_hinge import quadratic_diagonal
 
 
+BORDER = 1.0 + 1e-14  # a row on the tube's border is not outside by rounding
+
+
 @dataclass(frozen=True)
 class EpsilonInsensitive(Loss):
     """ℓ(f, y) = max(0, |y − f| − ε).
@@ -34,7 +37,7 @@ class EpsilonInsensitive(Loss):
     regression = True
 
     def of_residual(self, r: Vector) -> Vector:
-        return np.maximum(0.0, np.abs(r) - self.epsilon)
+        return np.maximum(0.0, np.abs(r) - self.epsilon * BORDER)
 
     def share(self, r: Vector) -> Vector:
         return np.where(np.abs(r) > self.epsilon, np.sign(r), 0.0)
@@ -74,7 +77,7 @@ class SquaredEpsilonInsensitive(Loss):
     smooth = True
 
     def of_residual(self, r: Vector) -> Vector:
-        return np.maximum(0.0, np.abs(r) - self.epsilon) ** 2
+        return np.maximum(0.0, np.abs(r) - self.epsilon * BORDER) ** 2
 
     def share(self, r: Vector) -> Vector:
         return 2.0 * np.sign(r) * np.maximum(0.0, np.abs(r) - self.epsilon)

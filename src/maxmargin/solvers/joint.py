@@ -15,10 +15,11 @@ Sundararajan, Chang, Hsieh, Lin: A sequential dual method for large scale multi-
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
@@ -103,7 +104,35 @@ class JointMachine:
     def solve(self, problem: JointProblem, *, start: Any = None, watch: Watch | None = None) -> JointSolution:
         watch = watch or Watch()
         with blas_guard:
-            return _Run(self, problem, watch).solve(start)
+            scale = usual_scale(problem)
+            if scale == 1.0:
+                return _Run(self, problem, watch).solve(start)
+            # The same problem in other units: X/s, costs times s², weights times s.
+            X = problem.X * (1.0 / scale)
+            rows = _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1]) if sp.issparse(X) else _core.Rows.dense(X)
+            other = replace(problem, X=X, rows=rows, cost=problem.cost * scale**2, bias=scaled_bias(problem.bias, scale))
+            answer = _Run(self, other, watch).solve(None)
+            return _in_units_of(problem, answer, scale)
+
+
+def usual_scale(problem: JointProblem) -> float:
+    """A power of two that makes rows of very large or small norm usual ones; 1 for usual rows."""
+    norm = math.sqrt(float(problem.squared_norms.mean()))
+    exponent = round(math.log2(norm)) if norm > 0.0 else 0
+    return 2.0**exponent if abs(exponent) > 8 and problem.X.dtype == np.float64 else 1.0
+
+
+def scaled_bias(bias: Bias, scale: float) -> Bias:
+    return Bias(bias.value / scale, True) if bias.penalised else bias
+
+
+def _in_units_of(problem: JointProblem, answer: JointSolution, scale: float) -> JointSolution:
+    """The answer of the scaled problem as one of this problem, certified anew."""
+    point = certified(problem, answer.alpha / scale**2, answer.W / scale, answer.b)
+    gap = relative_gap(point.primal, point.dual, problem.null_primal)
+    return replace(
+        answer, W=point.W, b=point.b, alpha=point.alpha, primal=point.primal, dual=point.dual, gap=gap
+    )
 
 
 class _Run:
@@ -190,6 +219,8 @@ class _Run:
                 state = _DescentState(problem, self.solver.seed, self.best)
             if epochs >= self.solver.max_iter:
                 return Status.ITERATION_LIMIT
+            if tried and slow and epochs >= 1000:
+                return Status.NUMERICAL_LIMIT  # neither method gains any more
 
     @property
     def best_gap(self) -> float:

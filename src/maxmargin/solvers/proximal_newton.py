@@ -233,7 +233,7 @@ class _Run:
         problem, rows = self.problem, self._columns(chosen)
         for _ in range(8):
             w = np.ascontiguousarray(self.w[chosen])
-            promised, dw, db = self._direction(rows, w)
+            promised, dw, db = self._direction(rows, w, enough)
             if not np.isfinite(promised) or promised >= 0.0:
                 return
             d_scores = np.empty(problem.n_rows)
@@ -250,8 +250,8 @@ class _Run:
             if -promised <= enough or t == 0.0:
                 return
 
-    def _direction(self, rows: _core.Rows, w: Vector) -> tuple[float, Vector, float]:
-        """The minimiser of the quadratic model, and the decrease that its slope promises."""
+    def _direction(self, rows: _core.Rows, w: Vector, enough: float) -> tuple[float, Vector, float]:
+        """The minimiser of the quadratic model to a fraction of ``enough``, and the decrease that its slope promises."""
         problem, bias, m = self.problem, self.problem.bias, len(w)
         r = problem.loss.residual(self.scores + self.b, problem.y)
         share, bend = problem.loss.share_and_bend(r)
@@ -271,12 +271,11 @@ class _Run:
         H += np.triu(H, 1).T
         # A little more than the curvature: the loss may be flat where no row has slack, and bend where one gets some.
         diagonal = np.diag(H).copy()
-        H[np.arange(size), np.arange(size)] += self.damping * diagonal + 1e-12 * float(diagonal.max(initial=0.0)) + 1e-200
+        H[np.arange(size), np.arange(size)] += np.maximum(self.damping * diagonal, 1e-200)
         step, product = np.zeros(size), np.zeros(size)
-        accuracy = 1e-6 * float(np.abs(g).max(initial=0.0)) ** 2 / max(float(diagonal.max(initial=0.0)), 1e-300)
-        for _ in range(40):
-            sweeps = _core.lasso_sweeps(H, g, price, v, step, product, 30, accuracy, self.watch.core)
-            jumped = _towards_the_exact_solution(H, g, price, v, step)
+        for _ in range(400 if size <= 300 else 40):
+            sweeps = _core.lasso_sweeps(H, g, price, v, step, product, 30, 1e-3 * enough / size, self.watch.core)
+            jumped = _towards_the_exact_solution(H, g, price, v, step, product)
             if jumped is None:
                 break
             there = H @ jumped[0]
@@ -310,35 +309,45 @@ def _model(g: Vector, product: Vector, price: Vector, v: Vector, step: Vector) -
     return float((g + 0.5 * product) @ step) + float(price @ (np.abs(v + step) - np.abs(v)))
 
 
-def _towards_the_exact_solution(H: Vector, g: Vector, price: Vector, v: Vector, step: Vector) -> tuple[Vector, bool] | None:
-    """From a step to the exact solution on its support, as far as no sign changes, and whether that is all the way.
+def _towards_the_exact_solution(
+    H: Vector, g: Vector, price: Vector, v: Vector, step: Vector, product: Vector
+) -> tuple[Vector, bool] | None:
+    """From a step towards the exact solution on its support, to the model's lowest point on the way.
 
-    None if it cannot be computed.
-
-    On the way there the model falls: with fixed signs it is a quadratic, and its minimum lies at the end.
+    Also says whether that is the solution itself, with no sign changed. None if it cannot be computed.
     """
     there = (v + step != 0.0) | (price == 0.0)
     if not there.any() or there.sum() > 3000:
         return None
-    sign = np.sign(v + step)[there]
+    value = v + step
+    sign = np.sign(value)[there]
     # On the support: g + H step + price sign = 0, with v + step = 0 outside.
-    outside = np.where(there, 0.0, -v)
-    right = -(g[there] + (H @ outside)[there] + price[there] * sign)
+    right = -(g + product + price * np.sign(value))[there]
     try:
-        exact = Cholesky(np.ascontiguousarray(H[np.ix_(there, there)])).solve(right)
+        change = Cholesky(np.ascontiguousarray(H[np.ix_(there, there)])).solve(right)
     except Breakdown:
         return None
-    if not np.all(np.isfinite(exact)):
+    if not np.all(np.isfinite(change)):
         return None
-    value, wanted = (v + step)[there], v[there] + exact
-    crossing = (np.sign(wanted) != sign) & (price[there] > 0.0)
-    out = outside.copy()
+    out = step.copy()
+    value, cost = value[there], price[there]
+    crossing = (np.sign(value + change) != sign) & (cost > 0.0)
     if not crossing.any():
-        out[there] = exact
+        out[there] = step[there] + change
         return out, True
-    lengths = np.where(crossing, value / np.where(crossing, value - wanted, 1.0), np.inf)
-    t = float(lengths.min())
-    moved = value + t * (wanted - value)
-    moved[lengths <= t * (1.0 + 1e-12)] = 0.0
+    # Along the way the slope −(right·change)(1 − t) rises by 2 price |change| wherever a sign changes.
+    times = np.where(crossing, -value / np.where(crossing, change, 1.0), np.inf)
+    fall, jumps, t = float(right @ change), 0.0, 1.0
+    for j in np.argsort(times)[: int(crossing.sum())]:
+        if jumps >= fall * (1.0 - float(times[j])):  # the lowest point was before this crossing
+            break
+        jumps += 2.0 * float(cost[j] * abs(change[j]))
+        if jumps >= fall * (1.0 - float(times[j])):  # it is the crossing itself
+            t = float(times[j])
+            break
+    if t == 1.0 and jumps > 0.0:
+        t = max(0.0, 1.0 - jumps / fall) if fall > 0.0 else 0.0
+    moved = value + t * change
+    moved[crossing & (np.abs(times - t) <= 1e-12 * t)] = 0.0
     out[there] = moved - v[there]
     return out, False

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from maxmargin.certificates import (
     JointCertificate,
     NotSeparableError,
     OptimalityCertificate,
+    Separability,
     judge_separability,
 )
 from maxmargin.inputs import LabelledRows, check_weights, positive_number
@@ -27,6 +30,7 @@ from maxmargin.positions import check_positions
 from maxmargin.problem import Bias, make_bias
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Solutions, Status
+from maxmargin.solvers.hard_margin import separating
 from maxmargin.solvers.joint import JointSolution, joint_problem, make_joint_solver
 from maxmargin.svm.base import CertifiedMachine, Vector
 from maxmargin.svm.calibration import fit_steepness
@@ -96,10 +100,10 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             tasks, lambda problem, threads: self._make_solver(problem, threads, seed), starts, n_threads,
             self.max_seconds, progress,
         )  # fmt: skip
-        for task, solution in zip(tasks, solutions, strict=True):
-            if solution.status is Status.INFEASIBLE:
-                raise_if_not_separable(task)
         n = len(data.position)
+        for k, (task, solution) in enumerate(zip(tasks, solutions, strict=True)):
+            if solution.status is Status.INFEASIBLE:
+                solutions[k] = separated_anyway(task, solution, positive_label(data.classes, scheme, k), n)
         signed = np.stack([task.spread(task.problem.y * s.alpha, n) for task, s in zip(tasks, solutions, strict=True)])
         self._store(data.classes, solutions[0] if len(solutions) == 1 else Solutions(tuple(solutions), watch.seconds), signed)
         return watch, was_interrupted(solutions, watch)
@@ -256,8 +260,20 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         return np.maximum(0.0, 1.0 - self.margins(X, y))
 
 
-def raise_if_not_separable(task: Task) -> None:
-    """The hard margin's error, with its proof; nothing if the classes can be separated after all."""
+def positive_label(classes: NDArray[Any], scheme: str, machine: int) -> Any:
+    """The label on the positive side of a machine's hyperplane."""
+    if len(classes) == 2:
+        return classes[1]
+    if scheme == "ovr":
+        return classes[machine]
+    return classes[list(itertools.combinations(range(len(classes)), 2))[machine][1]]
+
+
+def separated_anyway(task: Task, solution: Solution, positive: Any, n_rows: int) -> Solution:
+    """What to do where no hard margin was found: an error with its proof, or the hyperplane of a linear program.
+
+    ``positive`` is the label of the class on the positive side, so that the proof speaks of the caller's labels.
+    """
     problem = task.problem
     live = np.flatnonzero(problem.cost > 0.0)
     verdict = judge_separability(problem.X[live], problem.y[live], max_seconds=60.0)
@@ -266,12 +282,15 @@ def raise_if_not_separable(task: Task) -> None:
         weights = np.zeros(problem.n_rows)
         weights[live] = verdict.weights
         raise NotSeparableError(
-            f"C=inf asks for a hyperplane without any slack, but the classes cannot be separated: under convex weights on "
+            "C=inf asks for a hyperplane without any slack, but the classes cannot be separated: under convex weights on "
             f"{np.count_nonzero(weights)} rows their means coincide (error.proof has them). Use a finite C.",
-            type(verdict)(False, problem.classes[1], weights=weights),
+            Separability(False, positive, weights=task.spread(weights, n_rows)),
         )
-    if verdict.separable is None:
-        raise ValueError(
-            "C=inf asks for a hyperplane without any slack. None was found, and the proof that there is none could not be "
-            "computed in time. Use a finite C."
-        )
+    if verdict.coef is not None:
+        found = separating(problem, replace(solution, w=np.asarray(verdict.coef), b=verdict.intercept))
+        if found is not None:
+            return replace(found, status=Status.NUMERICAL_LIMIT, solver=solution.solver, reason=solution.reason)
+    raise ValueError(
+        "C=inf asks for a hyperplane without any slack. None was found, and the proof that there is none could not be "
+        "computed: the classes nearly touch, or there are too many rows. Scale the columns, or use a finite C."
+    )
