@@ -101,7 +101,7 @@ class Benchmark:
 
     def _ours(self, cell: Cell, fit: Fit, objective: Objective, title: str) -> None:
         """The certified optimum; our own time with default settings, and with each target as tolerance."""
-        limit = self.options.time_limit
+        limit = self.options.reference_limit
         best = fit(reference(limit), 2.0 * limit)
         cell["reference"] = {"outcome": best.outcome, "seconds": best.seconds, **best.details}
         if best.w is None:

@@ -53,7 +53,8 @@ def _one_table(cells: list[Results], peers: list[str], target: float, limit: flo
     ]
     for cell in cells:
         at = cell.get("at_target", {}).get(f"{target:g}", {"outcome": "not run"})
-        shown = [cell["dataset"]["name"], cell["loss"], f"{cell['C']:g}", _ours(at, False), _ours(cell[OURS], True)]
+        doubt = f" (optimum known to {cell['reference']['gap']:.0e} only)" if cell["reference"].get("doubt") else ""
+        shown = [cell["dataset"]["name"] + doubt, cell["loss"], f"{cell['C']:g}", _ours(at, False), _ours(cell[OURS], True)]
         shown += [_peer(cell["peers"].get(peer), target, limit, at.get("seconds")) for peer in peers]
         lines.append("| " + " | ".join(shown) + " |")
     return "\n".join(lines)

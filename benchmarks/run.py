@@ -28,6 +28,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--peers", nargs="*", choices=names(), default=[name for name in names() if name not in (OURS, "sgd_tuned")])
     add("--repeats", type=int, default=3, help="of every fit whose time counts; the best one does")
     add("--time-limit", type=float, default=120.0, help="seconds for one fit")
+    add("--reference-limit", type=float, default=600.0, help="seconds for the certified optimum")
     add("--output", type=Path, default=Path(__file__).parent / "results" / "latest.json")
     add("--resume", action="store_true", help="keep what --output already holds; plan and machine must agree")
     add("--quiet", action="store_true", help="no line for every single fit")

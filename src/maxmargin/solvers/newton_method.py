@@ -92,7 +92,7 @@ class NewtonMethod:
         decides.
         """
         self.best, stalled, ask = point, 0, 1.0
-        while self.steps < self.max_steps and self.best.gap > EXACT and stalled < 2:
+        while self.steps < self.max_steps and self.best.gap > EXACT and stalled < 6:
             if self.watch.past_deadline or self.watch.stop_requested:
                 break
             before, apart = self.best.gap, self.best.primal - self.best.dual
@@ -112,9 +112,9 @@ class NewtonMethod:
                 raise
             found = self._absorb(work)
             self.watch.report(self.steps, self.best.gap)
-            if self.best.gap <= self.enough and not (self.rounds and self.exact):
+            if self.best.gap <= self.enough and not (self.boxed and self.exact):
                 break
-            if found.primal - found.dual > 0.3 * apart:
+            if found.primal - found.dual > 0.5 * apart:
                 stalled, share = stalled + 1, 3.0 * share
             else:
                 stalled, share = 0, None if self.best.gap < 1e-3 else 3.0 * share
@@ -190,13 +190,15 @@ class NewtonMethod:
         before, largest = math.inf, float(self.problem.cost.max())
         while True:
             anchor, w, b, scores = work.alpha, work.w.copy(), work.b, work.scores.copy()
-            if not self._minimise(work, anchor, 20 if before < 1e-8 else self.max_steps):
+            most = self.max_steps if before > 1e-3 else 200 if before > 1e-8 else 20
+            if not self._minimise(work, anchor, most):
                 if before < math.inf:  # sigma is too large for rounding: the last round's answer stands
                     work.alpha, work.w, work.b, work.scores = anchor, w, b, scores
                 return before < math.inf
             moved = float(np.abs(work.alpha - anchor).max()) if len(anchor) else 0.0
             violation = moved / work.largest_sigma  # the largest residual among active rows
-            if violation <= ask or (violation > 0.5 * before and violation < 1e-6):
+            idle = violation > 0.5 * before and violation < 1e-6 and work.largest_sigma > largest
+            if violation <= ask or idle:
                 return True
             before = violation
             work.sigma = work.sigma * 10.0

@@ -274,7 +274,7 @@ class _Run:
         H[np.arange(size), np.arange(size)] += np.maximum(self.damping * diagonal, 1e-200)
         step, product = np.zeros(size), np.zeros(size)
         for _ in range(400 if size <= 300 else 40):
-            sweeps = _core.lasso_sweeps(H, g, price, v, step, product, 30, 1e-3 * enough / size, self.watch.core)
+            sweeps = _core.lasso_sweeps(H, g, price, v, step, product, 30, 1e-5 * enough / size, self.watch.core)
             jumped = _towards_the_exact_solution(H, g, price, v, step, product)
             if jumped is None:
                 break
