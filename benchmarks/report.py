@@ -53,11 +53,16 @@ def _one_table(cells: list[Results], peers: list[str], target: float, limit: flo
     ]
     for cell in cells:
         at = cell.get("at_target", {}).get(f"{target:g}", {"outcome": "not run"})
-        doubt = f" (optimum known to {cell['reference']['gap']:.0e} only)" if cell["reference"].get("doubt") else ""
-        shown = [cell["dataset"]["name"] + doubt, cell["loss"], f"{cell['C']:g}", _ours(at, False), _ours(cell[OURS], True)]
+        shown = [_name(cell), cell["loss"], f"{cell['C']:g}", _ours(at, False), _ours(cell[OURS], True)]
         shown += [_peer(cell["peers"].get(peer), target, limit, at.get("seconds")) for peer in peers]
         lines.append("| " + " | ".join(shown) + " |")
     return "\n".join(lines)
+
+
+def _name(cell: Results) -> str:
+    reference = cell.get("reference", {})
+    doubt = f" (optimum known to {reference.get('gap', math.nan):.0e} only)" if reference.get("doubt") else ""
+    return f"{cell['dataset']['name']}{doubt}"
 
 
 def _head(peer: str) -> str:

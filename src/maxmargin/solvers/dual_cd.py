@@ -83,7 +83,7 @@ class _Run:
         self.settled = 0.1
         self.last_look = (0, math.inf)
         # Sparse rows in more dimensions than rows hardly touch each other: epochs converge by themselves.
-        self.orthogonal = sp.issparse(problem.X) and problem.n_cols > problem.n_rows
+        self.orthogonal = sp.issparse(problem.X) and problem.n_cols > problem.n_rows and problem.nnz > 50_000
         self.moving: NDArray[np.intp] | None = None  # rows that are not proven; None: all
         alpha = start.alpha if isinstance(start, Solution) else start
         self.descent = self._begin(np.zeros(problem.n_rows) if alpha is None else alpha, solver.seed)
