@@ -131,8 +131,8 @@ struct Joint {
 
 void bind_joint(nb::module_& m) {
     nb::class_<Joint>(m, "Joint")
-        .def(nb::init<Array<const std::int32_t, 1>, In, In, Array<double, 2>, Array<double, 2>, Out, In, double,
-                      Out, Array<std::int32_t, 1>, std::uint64_t>(),
+        .def(nb::init<Array<const std::int32_t, 1>, In, In, Array<double, 2>, Array<double, 2>, Out, In,
+                      double, Out, Array<std::int32_t, 1>, std::uint64_t>(),
              "label"_a.noconvert(), "cost"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(),
              "W"_a.noconvert(), "class_sum"_a.noconvert(), "bias_center"_a.noconvert(), "bias_gain"_a,
              "scratch"_a.noconvert(), "order"_a.noconvert(), "seed"_a)
@@ -147,8 +147,8 @@ void bind_joint(nb::module_& m) {
             const auto n = static_cast<index_t>(g.size());
             expect(static_cast<index_t>(H.shape(0)) == n && static_cast<index_t>(H.shape(1)) == n,
                    "H has a wrong shape");
-            LassoState q{n, H.data(), g.data(), at(price, n, "price"), at(w, n, "w"), at(d, n, "d"),
-                         at(Hd, n, "Hd")};
+            LassoState q{
+                n, H.data(), g.data(), at(price, n, "price"), at(w, n, "w"), at(d, n, "d"), at(Hd, n, "Hd")};
             return run(1, watch, [&](const Execution& how) {
                 return core().lasso_sweeps(q, max_sweeps, tol, how.watch);
             });
@@ -210,8 +210,9 @@ void bind_states(nb::module_& m) {
         .def(nb::init<In, In, In, In, double, In, In, Out, Out, Array<std::int32_t, 1>, double, double,
                       double, std::uint64_t>(),
              "y"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "diagonal"_a.noconvert(),
-             "kink"_a, "target"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(), "w"_a.noconvert(), "order"_a.noconvert(),
-             "bias_center"_a, "bias_gain"_a, "signed_sum"_a, "seed"_a)
+             "kink"_a, "target"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(),
+             "w"_a.noconvert(), "order"_a.noconvert(), "bias_center"_a, "bias_gain"_a, "signed_sum"_a,
+             "seed"_a)
         .def("epoch", &Descent::epoch, "rows"_a, "watch"_a.none() = nb::none())
         .def("unshrink", &Descent::unshrink)
         .def_prop_ro("n_active", [](const Descent& q) { return q.state.n_active; })

@@ -116,8 +116,13 @@ void bind_products(nb::module_& m) {
         "clipped_slope",
         [](In z, In dm, In lower, In upper, In sigma, double kink, double t) {
             const auto n = static_cast<index_t>(z.size());
-            const ClippedLine line{n, z.data(), at(dm, n, "dm"), at(lower, n, "lower"), at(upper, n, "upper"),
-                                   at(sigma, n, "sigma"), kink};
+            const ClippedLine line{n,
+                                   z.data(),
+                                   at(dm, n, "dm"),
+                                   at(lower, n, "lower"),
+                                   at(upper, n, "upper"),
+                                   at(sigma, n, "sigma"),
+                                   kink};
             return core().clipped_slope(line, t);
         },
         "z"_a.noconvert(), "dm"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(),
@@ -137,8 +142,9 @@ NB_MODULE(_core, m) {
                      [](const Rows& r) {
                          const RowsView& v = r.view;
                          if (v.layout == RowsView::Layout::dense) return v.n_rows * v.n_cols;
-                         return v.wide_indices ? static_cast<const std::int64_t*>(v.indptr)[v.n_rows]
-                                               : index_t{static_cast<const std::int32_t*>(v.indptr)[v.n_rows]};
+                         return v.wide_indices
+                                    ? static_cast<const std::int64_t*>(v.indptr)[v.n_rows]
+                                    : index_t{static_cast<const std::int32_t*>(v.indptr)[v.n_rows]};
                      })
         .def_prop_ro("is_sparse", [](const Rows& r) { return r.view.layout == RowsView::Layout::csr; })
         .def_static("dense", &dense_rows<float>, "X"_a.noconvert())

@@ -1,6 +1,7 @@
 // One epoch of dual coordinate descent with shrinking for
 //     minimise over alpha  ½‖Σ alpha_i y_i x_i‖² + ½ Σ diagonal_i alpha_i² − Σ target_i alpha_i
-//              + kink Σ |alpha_i| + bias_center Σ alpha y + ½ bias_gain (Σ alpha y)²,   lower <= alpha <= upper.
+//              + kink Σ |alpha_i| + bias_center Σ alpha y + ½ bias_gain (Σ alpha y)²,   lower <= alpha <=
+//              upper.
 // The last two terms are the augmented Lagrangian of Σ alpha y = 0: a proximal step on the bias.
 // Invariants after every step: w = Σ alpha_i y_i x_i, signed_sum = Σ alpha_i y_i.
 // Hsieh, Chang, Lin, Keerthi, Sundararajan: A dual coordinate descent method for large-scale linear SVM,
@@ -88,8 +89,9 @@ EpochReport descent_rows(const Rows& rows, DescentState& q, Watch* watch) {
         report.violation_low = smaller(report.violation_low, projected);
         if (projected == 0.0) continue;
         const double curvature = q.sq_norm[i] + q.bias_gain + q.diagonal[i];
-        const double now = curvature > 0.0 ? best_multiplier(a - slope / curvature, q.kink / curvature, q.lower[i], upper)
-                                           : without_curvature(slope, q.kink, q.lower[i], upper);
+        const double now = curvature > 0.0
+                               ? best_multiplier(a - slope / curvature, q.kink / curvature, q.lower[i], upper)
+                               : without_curvature(slope, q.kink, q.lower[i], upper);
         const double change = (now - a) * q.y[i];
         q.alpha[i] = now;
         q.signed_sum += change;

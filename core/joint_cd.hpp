@@ -1,6 +1,6 @@
 // One epoch of dual coordinate descent for the joint multi-class machine:
-//     minimise over alpha  ½ Σ_m ‖Σ_i alpha_im x_i‖² + Σ_im e_im alpha_im + Σ_m (bias_center_m s_m + ½ gain s_m²)
-//     with  Σ_m alpha_im = 0,  alpha_im <= cost_i [m = y_i],   e_im = [m != y_i],  s_m = Σ_i alpha_im.
+//     minimise over alpha  ½ Σ_m ‖Σ_i alpha_im x_i‖² + Σ_im e_im alpha_im + Σ_m (bias_center_m s_m + ½ gain
+//     s_m²) with  Σ_m alpha_im = 0,  alpha_im <= cost_i [m = y_i],   e_im = [m != y_i],  s_m = Σ_i alpha_im.
 // All multipliers of one row are moved at once, to the exact minimum of their part.
 // Invariants after every step: W_m = Σ_i alpha_im x_i, class_sum_m = s_m.
 // Crammer, Singer: On the algorithmic implementation of multiclass kernel-based vector machines, 2001.
@@ -23,7 +23,8 @@ inline void sort_falling(double* v, index_t k) {
 }
 
 // The level beta with Σ_m min(upper_m, (beta − B_m)/A) = 0, upper_m = cost for m = label and 0 otherwise.
-inline double balancing_level(const double* B, double A, double cost, index_t label, index_t k, double* sorted) {
+inline double balancing_level(const double* B, double A, double cost, index_t label, index_t k,
+                              double* sorted) {
     for (index_t m = 0; m < k; ++m) sorted[m] = B[m];
     sorted[label] += A * cost;
     sort_falling(sorted, k);
@@ -43,7 +44,8 @@ void class_scores(const DenseRows<T>& rows, index_t i, const double* W, index_t 
 template <class T, class I>
 void class_scores(const CsrRows<T, I>& rows, index_t i, const double* W, index_t k, double* out) {
     for (I p = rows.indptr[i]; p < rows.indptr[i + 1]; ++p)
-        dense_axpy(static_cast<double>(rows.values[p]), W + static_cast<index_t>(rows.indices[p]) * k, out, k);
+        dense_axpy(static_cast<double>(rows.values[p]), W + static_cast<index_t>(rows.indices[p]) * k, out,
+                   k);
 }
 template <class T>
 void add_classes(const DenseRows<T>& rows, index_t i, const double* change, index_t k, double* W) {
@@ -53,11 +55,14 @@ void add_classes(const DenseRows<T>& rows, index_t i, const double* change, inde
 template <class T, class I>
 void add_classes(const CsrRows<T, I>& rows, index_t i, const double* change, index_t k, double* W) {
     for (I p = rows.indptr[i]; p < rows.indptr[i + 1]; ++p)
-        dense_axpy(static_cast<double>(rows.values[p]), change, W + static_cast<index_t>(rows.indices[p]) * k, k);
+        dense_axpy(static_cast<double>(rows.values[p]), change, W + static_cast<index_t>(rows.indices[p]) * k,
+                   k);
 }
 
-// How far a row's multipliers are from optimal: max over all of −slope, less the least over those that may fall.
-inline double joint_violation(const double* slope, const double* alpha, double cost, index_t label, index_t k) {
+// How far a row's multipliers are from optimal: max over all of −slope, less the least over those that may
+// fall.
+inline double joint_violation(const double* slope, const double* alpha, double cost, index_t label,
+                              index_t k) {
     double highest = -__builtin_inf(), lowest = __builtin_inf();
     for (index_t m = 0; m < k; ++m) {
         highest = larger(highest, slope[m]);
@@ -66,8 +71,8 @@ inline double joint_violation(const double* slope, const double* alpha, double c
     return larger(highest - lowest, 0.0);
 }
 
-// The change to the minimiser of a row's part. Dividing by a small A magnifies rounding, so that the label's own
-// multiplier is what balances the others; where it is at its bound, they are scaled to balance it.
+// The change to the minimiser of a row's part. Dividing by a small A magnifies rounding, so that the label's
+// own multiplier is what balances the others; where it is at its bound, they are scaled to balance it.
 inline void best_row(double* slope, const double* alpha, double A, double cost, index_t label, index_t k,
                      double* level, double* change) {
     for (index_t m = 0; m < k; ++m) slope[m] -= A * alpha[m];
@@ -94,8 +99,7 @@ inline void best_empty_row(const double* slope, const double* alpha, double cost
     index_t steepest = label == 0 ? 1 : 0;
     for (index_t m = 0; m < k; ++m)
         if (m != label && slope[m] > slope[steepest]) steepest = m;
-    for (index_t m = 0; m < k; ++m)
-        change[m] = (m == label ? cost : m == steepest ? -cost : 0.0) - alpha[m];
+    for (index_t m = 0; m < k; ++m) change[m] = (m == label ? cost : m == steepest ? -cost : 0.0) - alpha[m];
 }
 
 template <class Rows>

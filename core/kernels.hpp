@@ -65,7 +65,8 @@ struct ClippedLine {
     double kink = 0.0;
 };
 
-// One epoch of the joint multi-class machine; alpha has n_classes entries per row, W one per column and class.
+// One epoch of the joint multi-class machine; alpha has n_classes entries per row, W one per column and
+// class.
 struct JointState {
     index_t n = 0, n_classes = 0;
     const std::int32_t* label = nullptr;

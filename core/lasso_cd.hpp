@@ -1,7 +1,8 @@
 // Coordinate descent on a quadratic with an l1 penalty, in the size of a working set:
 //     minimise over d  g·d + ½ dᵀHd + Σ price_j |w_j + d_j|.
 // Invariant: Hd = H d. Sweeps over all coordinates alternate with sweeps over those that are not zero.
-// Friedman, Hastie, Tibshirani: Regularization paths for generalized linear models via coordinate descent, 2010.
+// Friedman, Hastie, Tibshirani: Regularization paths for generalized linear models via coordinate descent,
+// 2010.
 #pragma once
 #include "dual_cd.hpp"
 
@@ -15,8 +16,8 @@ inline double lasso_sweep(LassoState& q, bool all) {
         const double curvature = line[j], value = q.w[j] + q.d[j];
         if (!(curvature > 0.0) || (!all && value == 0.0)) continue;
         const double slope = q.g[j] + q.Hd[j];
-        const double now = best_multiplier(value - slope / curvature, q.price[j] / curvature, -__builtin_inf(),
-                                           __builtin_inf());
+        const double now = best_multiplier(value - slope / curvature, q.price[j] / curvature,
+                                           -__builtin_inf(), __builtin_inf());
         const double step = now - value;
         if (step == 0.0) continue;
         q.d[j] += step;

@@ -333,9 +333,7 @@ def check_class_weights(weight: Vector, position: NDArray[np.intp], classes: NDA
     if total.min() <= 0.0:
         label = classes.tolist()[int(total.argmin())]
         all_of_them = "both classes" if len(classes) == 2 else "all classes"
-        raise InputError(
-            f"every sample of class {label!r} has weight zero; {all_of_them} need some weight above zero"
-        )
+        raise InputError(f"every sample of class {label!r} has weight zero; {all_of_them} need some weight above zero")
 
 
 def check_sizes(X: Any, cost: Vector) -> None:

@@ -104,7 +104,7 @@ class Problem:
         """One class against all others."""
         signs = np.where(data.position == positive, 1.0, -1.0)
         classes = data.classes if len(data.classes) == 2 else np.array([False, True])
-        hard = C == np.inf
+        hard = np.inf == C
         with np.errstate(over="ignore"):
             cost = (data.weight > 0.0).astype(np.float64) if hard else C * data.weight
         check_costs(cost)

@@ -132,7 +132,8 @@ def keep(outcomes: list[Outcome], most_limited: float = 0.02) -> None:
     broken = [str(outcome) for outcome in outcomes if outcome.broken]
     assert not broken, f"{len(broken)} of {len(outcomes)}:\n" + "\n".join(broken)
     limited = [str(outcome) for outcome in outcomes if outcome.limited]
-    assert len(limited) <= max(1, most_limited * len(outcomes)), f"{len(limited)} of {len(outcomes)}:\n" + "\n".join(limited)
+    few = max(1, most_limited * len(outcomes))
+    assert len(limited) <= few, f"{len(limited)} of {len(outcomes)}:\n" + "\n".join(limited)
 
 
 def compare(machine: Machine, case: Case, fitted: Any, *, bias: bool = True) -> tuple[str, bool]:

@@ -34,7 +34,9 @@ def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
     inf = np.inf
     border = epsilon * (1.0 + 1e-14)  # a row on the tube's border is not outside by rounding
     if loss == "hinge":
-        return Arithmetic(lambda r: np.maximum(r, 0.0), lambda r: (r > 0.0) * 1.0, np.zeros_like, 0.0, 1.0, corners=True)
+        return Arithmetic(
+            lambda r: np.maximum(r, 0.0), lambda r: np.where(r > 0.0, 1.0, 0.0), np.zeros_like, 0.0, 1.0, corners=True
+        )
     if loss == "squared_hinge" or (loss == "slack_power" and 1.0 < power <= 4.0):
         p = 2.0 if loss == "squared_hinge" else power
         return Arithmetic(
@@ -56,7 +58,7 @@ def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
     if loss == "epsilon_insensitive" and epsilon >= 0.0:
         return Arithmetic(
             lambda r: np.maximum(np.abs(r) - border, 0.0),
-            lambda r: np.sign(r) * (np.abs(r) > epsilon),
+            lambda r: np.where(np.abs(r) > epsilon, np.sign(r), 0.0),
             lambda a: epsilon * np.abs(a),
             -1.0,
             1.0,
@@ -103,9 +105,7 @@ def balanced(pull: Vector) -> Vector:
     return np.where(pull < 0.0, pull * (plus / minus), pull) if minus > plus else pull
 
 
-def bias_interval(
-    scores: Vector, sign: Vector, target: Vector, cost: Vector, h: Arithmetic
-) -> tuple[float, float]:
+def bias_interval(scores: Vector, sign: Vector, target: Vector, cost: Vector, h: Arithmetic) -> tuple[float, float]:
     """All biases that minimise the loss, up to rounding, by bisection on its slope."""
     point, share = (target - sign * scores) / sign, h.share
     reach = 1.0 + float(np.abs(point).max()) + h.width

@@ -105,8 +105,8 @@ class JointCertificate:
 
         ½ Σ_m ‖w_m‖² + Σ c_i ℓ(f_i, y_i)  ≥  −½ Σ_m ‖Σ_i alpha_im x_i‖² − Σ c_i g(p_i),
 
-    where g(p) = p_y − 1 for the joint hinge (Crammer and Singer) and g(p) = Σ p ln p for the multinomial loss. Without a penalty on
-    the biases Σ_i alpha_im = 0 for every class m.
+    where g(p) = p_y − 1 for the joint hinge (Crammer and Singer) and g(p) = Σ p ln p for the multinomial loss.
+    Without a penalty on the biases Σ_i alpha_im = 0 for every class m.
     """
 
     coef: Vector
@@ -132,7 +132,11 @@ class JointCertificate:
         X, labels = plain_matrix(X), np.asarray(y).ravel()
         k = len(self.classes)
         weight = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
-        shapes = (self.coef.shape == (k, X.shape[-1]), self.intercept.shape == (k,), self.alpha.shape == (len(labels), k))
+        shapes = (
+            self.coef.shape == (k, X.shape[-1]),
+            self.intercept.shape == (k,),
+            self.alpha.shape == (len(labels), k),
+        )
         if X.ndim != 2 or X.shape[0] != len(labels) or weight.shape not in ((), (len(labels),)) or not all(shapes):
             return rejected("shape", tolerance)
         if not np.isin(labels, self.classes).all():

@@ -125,7 +125,7 @@ class OptimalityCertificate:
             position = (labels == self.classes[1]).astype(np.intp)
             sign, target = 2.0 * position - 1.0, np.full(len(labels), h.margin)
             weight = class_costs(weight, position, self.classes.tolist(), self.class_weight)
-        cost = np.where(weight > 0.0, np.inf, 0.0) if self.C == np.inf else self.C * weight
+        cost = np.where(weight > 0.0, np.inf, 0.0) if np.inf == self.C else self.C * weight
         numbers = (self.primal, self.dual, self.gap, self.intercept)
         values = X.data if sp.issparse(X) else X
         if not all(np.isfinite(part).all() for part in (values, weight, target, self.coef, self.alpha, numbers)):
@@ -144,7 +144,7 @@ class _Check:
         self, claim: OptimalityCertificate, h: Arithmetic, X: Any, sign: Vector, target: Vector, cost: Vector
     ) -> None:
         self.claim, self.h, self.X, self.sign, self.target, self.cost = claim, h, X, sign, target, cost
-        self.hard = claim.C == np.inf
+        self.hard = np.inf == claim.C
         self.live = cost > 0.0
         self.scores = np.asarray(X @ claim.coef).ravel()
         self.r = target - sign * (self.scores + claim.intercept)

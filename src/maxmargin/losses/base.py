@@ -30,8 +30,8 @@ class DualBox:
 class Loss(ABC):
     """ℓ(score, y) = h(r) with the residual r = target − sign·score and h convex.
 
-    A classifier has sign = y, so that sign·score is the margin; a regression has sign = 1 and target = y. With costs c_i
-    the primal is P = ½‖w‖² + Σ c_i ℓ(f_i, y_i); for multipliers alpha_i the dual value is
+    A classifier has sign = y, so that sign·score is the margin; a regression has sign = 1 and target = y. With costs
+    c_i the primal is P = ½‖w‖² + Σ c_i ℓ(f_i, y_i); for multipliers alpha_i the dual value is
     D = −½‖Σ alpha_i sign_i x_i‖² − Σ c_i conjugate(alpha_i / c_i, y_i).
     """
 

@@ -95,5 +95,3 @@ def _newton_on_ramps(beta: Vector, cost: Vector, below: NDArray[np.bool_]) -> fl
             return new
         b = new
     return None
-
-

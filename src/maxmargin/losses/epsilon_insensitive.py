@@ -10,7 +10,6 @@ from maxmargin.losses.base import DualBox, Loss, Vector
 from maxmargin.losses.breakpoints import zero_of_ramps, zero_of_steps
 from maxmargin.losses.squared_hinge import quadratic_diagonal
 
-
 BORDER = 1.0 + 1e-14  # a row on the tube's border is not outside by rounding
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.certificates import Verdict
+from maxmargin.certificates import OptimalityCertificate, Verdict
 from maxmargin.data import DataError, Encoding, Table, digest
 from maxmargin.data.errors import UnknownLabel
 from maxmargin.models.model import Model
@@ -115,7 +115,8 @@ def _refused(checks: dict[str, float], tolerance: float) -> Verdict:
 
 
 def _verify(model: Model, X: Any, y: NDArray[Any], tolerance: float) -> Verdict:
-    certificate, weight = model.machine.certificate_, model.machine._sample_weight
+    certificate: OptimalityCertificate = model.certificate_
+    weight = model.machine._sample_weight
     if model.has_dual:
         return certificate.verify(X, y, weight, tolerance=tolerance)
     # Our own fit with our own settings: the file's might be loose.

@@ -86,8 +86,8 @@ def _wrapped(machine: LinearSVC, scaling: Scaling | None, data: tuple[Any, Any] 
         raise InputError("this machine is not fitted yet; there is nothing to save")
     if len(machine.classes_) != 2:
         raise InputError(
-            f"this machine has {len(machine.classes_)} classes; a model file holds a two-class machine. Save one machine per "
-            "class, or pickle it."
+            f"this machine has {len(machine.classes_)} classes; a model file holds a two-class machine. Save one "
+            "machine per class, or pickle it."
         )
     names = getattr(machine, "feature_names_in_", None)
     training = Training(len(machine.solution_.alpha))

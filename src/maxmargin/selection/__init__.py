@@ -4,4 +4,4 @@ from maxmargin.selection.path import Path, cover_C, svm_path
 from maxmargin.selection.search import DEFAULT_CS, Search, choose_C
 from maxmargin.selection.split import folds, holdout
 
-__all__ = ["Path", "cover_C", "svm_path", "DEFAULT_CS", "Search", "choose_C", "folds", "holdout"]
+__all__ = ["DEFAULT_CS", "Path", "Search", "choose_C", "cover_C", "folds", "holdout", "svm_path"]

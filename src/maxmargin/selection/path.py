@@ -1,11 +1,12 @@
 """The path of solutions over C: every point certified, each started from the one before.
 
-A solution for one C also bounds the optimum for others. With s = C/C₀, the hyperplane of C₀ and its multipliers times s,
+A solution for one C also bounds the optimum for others. With s = C/C₀, the hyperplane of C₀, and its multipliers
+times s,
 
     P_C ≤ R + s L,    D_C ≥ s K − s² Q,
 
-where at C₀ the penalty is R, the loss L, and the dual value K − Q with the quadratic part Q. So between two neighbours every C
-is covered by a hyperplane whose objective is known to be within a stated fraction of the best.
+where at C₀ the penalty is R, the loss L, and the dual value K − Q with the quadratic part Q. So between two
+neighbours every C is covered by a hyperplane whose objective is known to be within a stated fraction of the best.
 
 References
 ----------
@@ -158,8 +159,9 @@ def cover_C(
 
     Guarantees
     ----------
-    For each C between two neighbours, the better of their two hyperplanes has an objective at most 1/(1 − ``epsilon``) times
-    the optimum for that C. Proven by weak duality: the neighbours' multipliers, scaled by the ratio of the Cs, are feasible.
+    For each C between two neighbours, the better of their two hyperplanes has an objective at most 1/(1 −
+    ``epsilon``) times the optimum for that C. Proven by weak duality: the neighbours' multipliers, scaled by the
+    ratio of the Cs, are feasible.
 
     Parameters
     ----------
@@ -228,7 +230,7 @@ def _reach(bounds: Bounds, epsilon: float) -> float:
 
     def gap(s: float) -> float:
         upper = bounds.upper(s * bounds.C)
-        return (upper - bounds.lower(s * bounds.C)) / upper
+        return float((upper - bounds.lower(s * bounds.C)) / upper)
 
     low, high = 1.0, 2.0
     while gap(high) <= epsilon and high < 1e30:
@@ -276,8 +278,8 @@ class _Walk:
             answer = quick.solve(problem, start=start, watch=self.watch)
             if answer.status in (Status.CONVERGED, Status.TIME_LIMIT, Status.INTERRUPTED):
                 return answer
-            start = None if answer.gap > 0.5 else answer
-        return make(problem).solve(problem, start=start, watch=self.watch)
+            start = answer
+        return make(problem).solve(problem, start=None if start.gap > 0.5 else start, watch=self.watch)
 
     def bounds(self, C: float, solution: Solution) -> Bounds:
         """The four numbers of a solution, the quadratic one from its multipliers themselves."""
@@ -296,7 +298,8 @@ class _Walk:
         return OptimalityCertificate(
             coef=solution.w, intercept=solution.b, alpha=solution.alpha, primal=solution.primal, dual=solution.dual,
             gap=solution.gap, loss=loss.name, C=C, classes=self.unit.classes, class_weight=self.class_weight,
-            fit_intercept=self.unit.bias.value != 0.0, penalty=self.unit.penalty, power=float(getattr(loss, "power", np.nan)),
+            fit_intercept=self.unit.bias.value != 0.0, penalty=self.unit.penalty,
+            power=float(getattr(loss, "power", np.nan)),
         )  # fmt: skip
 
 

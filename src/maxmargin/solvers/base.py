@@ -65,12 +65,11 @@ def make_feasible(problem: Problem, alpha: Vector) -> Vector:
     return alpha
 
 
-def recover(
-    problem: Problem, alpha: Vector, n_threads: int, w: Vector | None = None, b: float | None = None
-) -> Point:
+def recover(problem: Problem, alpha: Vector, n_threads: int, w: Vector | None = None, b: float | None = None) -> Point:
     """A certified point from any dual point and, if given, the solver's own hyperplane (w, b).
 
-    The hyperplane Σ alpha sign x that the dual point induces competes with (w, b); the one with the lower objective wins.
+    The hyperplane Σ alpha sign x that the dual point induces competes with (w, b); the one with the lower objective
+    wins.
     """
     alpha = make_feasible(problem, alpha)
     induced = np.empty(problem.n_cols)

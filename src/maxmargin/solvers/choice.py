@@ -120,7 +120,12 @@ class Relay:
         if best is one and two.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
             best = replace(one, status=two.status)
         return replace(
-            best, history=history, reason=reason, n_iter=one.n_iter + two.n_iter, seconds=watch.seconds, solver=one.solver
+            best,
+            history=history,
+            reason=reason,
+            n_iter=one.n_iter + two.n_iter,
+            seconds=watch.seconds,
+            solver=one.solver,
         )
 
 

@@ -1,8 +1,8 @@
 """What a loss looks like to Newton's method: multipliers pi and curvatures D as functions of the scores.
 
 Each curve describes a convex, once differentiable psi(w, b) = ½‖w‖² + Σ phi_i(f_i) with −phi_i'(f_i) = sign_i pi_i and
-phi_i'' = D_i. For smooth losses psi is the primal itself. For the others it is the augmented Lagrangian with anchors a_i
-and penalties sigma_i, whose multipliers solve
+phi_i'' = D_i. For smooth losses psi is the primal itself. For the others it is the augmented Lagrangian with anchors
+a_i and penalties sigma_i, whose multipliers solve
 
     maximise over u   u r − c h*(u/c) − (u − a)²/(2 sigma),    r = target − sign·f.
 """

@@ -106,7 +106,8 @@ class _Run:
         chosen = slice(None) if moving is None else moving
         return _core.Descent(
             problem.sign[chosen], box.lower, box.upper, box.diagonal, box.kink, problem.target[chosen],
-            problem.squared_norms[chosen], self.part, w, np.arange(n, dtype=np.int32), centre, gain, float(signed.sum()), seed,
+            problem.squared_norms[chosen], self.part, w, np.arange(n, dtype=np.int32), centre, gain,
+            float(signed.sum()), seed,
         )  # fmt: skip
 
     def _screen(self) -> None:
@@ -209,9 +210,7 @@ class _Run:
         return min(most, max(1, math.ceil(1.1 * math.log(0.9 * self.solver.tol / gap) / pace)))
 
     def _polish(self, point: Point) -> bool:
-        polish = NewtonMethod(
-            self.problem, self.n_threads, self.watch, max_steps=300, enough=self.solver.tol
-        )
+        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=300, enough=self.solver.tol)
         try:
             polish.run(point, penalty=10.0)
         finally:
@@ -223,8 +222,8 @@ class _Run:
 def polish_seconds(problem: Problem, point: Point) -> float:
     """What a polish from this point may cost: Newton steps with a factorisation in the size of the active set."""
     if not problem.loss.smooth:
-        size = np.abs(point.alpha)
-        inside = (size > 1e-3 * problem.cost) & (size < (1.0 - 1e-3) * problem.cost)
+        share = np.abs(point.alpha)
+        inside = (share > 1e-3 * problem.cost) & (share < (1.0 - 1e-3) * problem.cost)
         # In the end no more rows than unknowns stay inside, unless by coincidence.
         steps, active = 60.0, min(max(float(inside.sum()), 100.0), problem.n_cols + 1.0)
     else:

@@ -5,8 +5,8 @@ Solves
 
 by soft-margin problems of growing C: once C exceeds every multiplier, no slack is left and both solutions are the
 same. Any hyperplane that separates is scaled to margin 1, any multipliers alpha ≥ 0 with Σ alpha y = 0 to their best
-length, so that both objectives bound the optimum: ½‖w‖² from above, ½ (Σ alpha)² / ‖Σ alpha y x‖² from below. At the optimum
-‖w‖² = Σ alpha, and the margin is 1/‖w‖.
+length, so that both objectives bound the optimum: ½‖w‖² from above, ½ (Σ alpha)² / ‖Σ alpha y x‖² from below. At the
+optimum ‖w‖² = Σ alpha, and the margin is 1/‖w‖.
 
 References
 ----------
@@ -59,7 +59,7 @@ class HardMargin:
         soft: Solution | Vector | None = start
         C = 10.0 / max(float(problem.squared_norms.mean()), 1e-300)
         largest = LARGEST / max(float(problem.squared_norms.max()), 1e-300)
-        while C < largest:
+        while largest > C:
             part = problem.with_costs(C * problem.cost, loss=LOSSES["hinge"])
             answer = self.make(part).solve(part, start=soft, watch=watch)
             n_iter += answer.n_iter

@@ -107,7 +107,7 @@ class _Iterate:
     def __init__(self, problem: Problem, constraints: _Constraints, n_threads: int) -> None:
         self.problem, self.constraints, self.n_threads = problem, constraints, n_threads
         self.rows = rows = constraints.rows
-        n, cost = len(constraints.sign), constraints.cost
+        cost = constraints.cost
         self.boxed = not problem.loss.smooth
         self.live = cost > 0.0
         self.n_pairs = int(self.live.sum()) * (2 if self.boxed else 1)

@@ -3,8 +3,9 @@
 Solves
     minimise over w_m, b_m   ½ Σ_m ‖w_m‖² + Σ c_i ℓ(f_i, y_i),    f_im = ⟨w_m, x_i⟩ + b_m
 
-with ℓ = max_m (f_m + [m ≠ y]) − f_y (Crammer and Singer's hinge) or ln Σ_m exp(f_m) − f_y (multinomial). The hinge is solved by dual
-coordinate descent, all multipliers of a row at once, then by Newton's method; the multinomial loss by Newton's method.
+with ℓ = max_m (f_m + [m ≠ y]) − f_y (Crammer and Singer's hinge) or ln Σ_m exp(f_m) − f_y (multinomial). The hinge is
+solved by dual coordinate descent, all multipliers of a row at once, then by Newton's method; the multinomial loss by
+Newton's method.
 
 References
 ----------
@@ -110,7 +111,9 @@ class JointMachine:
             # The same problem in other units: X/s, costs times s², weights times s.
             X = problem.X * (1.0 / scale)
             rows = _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1]) if sp.issparse(X) else _core.Rows.dense(X)
-            other = replace(problem, X=X, rows=rows, cost=problem.cost * scale**2, bias=scaled_bias(problem.bias, scale))
+            other = replace(
+                problem, X=X, rows=rows, cost=problem.cost * scale**2, bias=scaled_bias(problem.bias, scale)
+            )
             answer = _Run(self, other, watch).solve(None)
             return _in_units_of(problem, answer, scale)
 
@@ -130,9 +133,7 @@ def _in_units_of(problem: JointProblem, answer: JointSolution, scale: float) -> 
     """The answer of the scaled problem as one of this problem, certified anew."""
     point = certified(problem, answer.alpha / scale**2, answer.W / scale, answer.b)
     gap = relative_gap(point.primal, point.dual, problem.null_primal)
-    return replace(
-        answer, W=point.W, b=point.b, alpha=point.alpha, primal=point.primal, dual=point.dual, gap=gap
-    )
+    return replace(answer, W=point.W, b=point.b, alpha=point.alpha, primal=point.primal, dual=point.dual, gap=gap)
 
 
 class _Run:
@@ -259,4 +260,6 @@ class _DescentState:
     def bias(self) -> Vector:
         if self.problem.bias.value == 0.0:
             return np.zeros_like(self.centre)
-        return self.centre + self.gain * self.sums if self.problem.bias.penalised else self.centre - self.centre.mean()
+        if self.problem.bias.penalised:
+            return np.asarray(self.centre + self.gain * self.sums)
+        return np.asarray(self.centre - self.centre.mean())

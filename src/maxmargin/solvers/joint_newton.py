@@ -1,8 +1,9 @@
 """Newton's method for joint multi-class machines, on the primal (multinomial) or the augmented Lagrangian (hinge).
 
-Both losses have multipliers alpha_i = c_i (e_y − p_i) with p_i on the simplex, and curvatures Q_i, one k×k matrix per row:
-c_i (diag p − p pᵀ) for the multinomial loss; for the hinge with anchors a_i and penalty sigma, alpha_i is the projection of
-a_i − sigma (f_i + e_i) onto the feasible multipliers, and Q_i = sigma (I − 11ᵀ/|J|) on the classes J below their bound.
+Both losses have multipliers alpha_i = c_i (e_y − p_i) with p_i on the simplex, and curvatures Q_i, one k×k matrix per
+row: c_i (diag p − p pᵀ) for the multinomial loss; for the hinge with anchors a_i and penalty sigma, alpha_i is the
+projection of a_i − sigma (f_i + e_i) onto the feasible multipliers, and Q_i = sigma (I − 11ᵀ/|J|) on the classes J
+below their bound.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ Vector = NDArray[np.float64]
 LARGEST_DIRECT = 1500
 
 
-def project(v: Vector, label: tuple[NDArray[np.intp], NDArray[np.intp]], cost: Vector) -> tuple[Vector, Vector]:
+def project(
+    v: Vector, label: tuple[NDArray[np.intp], NDArray[np.intp]], cost: Vector
+) -> tuple[Vector, NDArray[np.bool_]]:
     """The nearest alpha with Σ_m alpha_m = 0 and alpha_m ≤ cost [m = y], for every line of v; and which are below.
 
     alpha_m = min(upper_m, v_m + level): the level is found by sorting.
@@ -56,18 +59,18 @@ class _Multinomial:
         p = np.exp(scores - scores.max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
         self.p = p
-        alpha = -problem.cost[:, None] * p
+        alpha: Vector = -problem.cost[:, None] * p
         alpha[problem.own] += problem.cost
         return alpha
 
     def weight(self, m: int, other: int) -> Vector:
         """Q_i[m, other] of every row, at the last multipliers."""
         own = self.problem.cost * self.p[:, m]
-        return own * (1.0 - self.p[:, m]) if m == other else -own * self.p[:, other]
+        return np.asarray(own * (1.0 - self.p[:, m]) if m == other else -own * self.p[:, other])
 
     def times(self, S: Vector) -> Vector:
         """Q_i s_i for every row."""
-        return self.problem.cost[:, None] * self.p * (S - (self.p * S).sum(axis=1, keepdims=True))
+        return np.asarray(self.problem.cost[:, None] * self.p * (S - (self.p * S).sum(axis=1, keepdims=True)))
 
 
 class _Hinge:
@@ -87,11 +90,11 @@ class _Hinge:
 
     def weight(self, m: int, other: int) -> Vector:
         both = self.sigma * self.free[:, m] * self.free[:, other]
-        return self.sigma * self.free[:, m] - both / self.count if m == other else -both / self.count
+        return np.asarray(self.sigma * self.free[:, m] - both / self.count if m == other else -both / self.count)
 
     def times(self, S: Vector) -> Vector:
         mean = (self.free * S).sum(axis=1) / self.count
-        return self.sigma * self.free * (S - mean[:, None])
+        return np.asarray(self.sigma * self.free * (S - mean[:, None]))
 
 
 Curve = _Multinomial | _Hinge
@@ -177,7 +180,8 @@ class JointNewton:
             if size <= rounding or self.steps >= self.max_steps:
                 return alpha
             dW, db = self._direction(curve, g_W, g_b, ridge)
-            # Half of this is what the quadratic model still promises to gain: in units of the objective, whatever X's are.
+            # Half of this is what the quadratic model still promises to gain: in units of the objective, whatever X's
+            # are.
             decrement = float((g_W * dW).sum()) + (float(g_b @ db) / bias.value if bias.value else 0.0)
             idle = idle + 1 if decrement > 0.5 * smallest else 0
             smallest = min(decrement, smallest)
@@ -230,8 +234,8 @@ class JointNewton:
         if problem.bias.value:
             diagonal[-1] = ridge
         H[np.arange(k * size), np.arange(k * size)] += np.tile(diagonal, k)
-        # The same vector added to all classes changes no loss, and the right-hand side has no part in it: curvature along it
-        # changes nothing but the condition of the matrix.
+        # The same vector added to all classes changes no loss, and the right-hand side has no part in it: curvature
+        # along it changes nothing but the condition of the matrix.
         common = np.diag(H).reshape(k, size).mean(axis=0) / k
         for m in range(k):
             for other in range(m, k):
@@ -271,8 +275,8 @@ class JointNewton:
         return x
 
     def _line_search(
-        self, curve: Curve, W: Vector, b: Vector, dW: Vector, db: Vector, scores: Vector, d_scores: Vector, ridge: float,
-        centre: Vector,
+        self, curve: Curve, W: Vector, b: Vector, dW: Vector, db: Vector, scores: Vector, d_scores: Vector,
+        ridge: float, centre: Vector,
     ) -> float:  # fmt: skip
         """The minimiser along the direction: a root of the rising derivative, by secant steps that keep a bracket."""
         bias = self.problem.bias

@@ -100,9 +100,7 @@ class JointPoint:
     gap: float
 
 
-def certified(
-    problem: JointProblem, alpha: Vector, W: Vector | None = None, b: Vector | None = None
-) -> JointPoint:
+def certified(problem: JointProblem, alpha: Vector, W: Vector | None = None, b: Vector | None = None) -> JointPoint:
     """A feasible dual point near ``alpha``, with the better of (W, b) and the hyperplanes it induces."""
     share = feasible_share(problem, alpha)
     alpha = -problem.cost[:, None] * share
@@ -145,8 +143,8 @@ def _flows(problem: JointProblem, share: Vector) -> Vector:
 def balancing_factors(F: Vector) -> Vector:
     """Factors between 0 and 1 under which every class gives as much as it gets: line sums equal column sums.
 
-    Osborne's iteration on the strongly connected classes; flows between others cannot be balanced. Where it is slow, the
-    largest balanced flow below F is found by a linear program first.
+    Osborne's iteration on the strongly connected classes; flows between others cannot be balanced. Where it is slow,
+    the largest balanced flow below F is found by a linear program first.
 
     Examples
     --------

@@ -1,8 +1,9 @@
 """Newton's method from a nested sequence of samples.
 
 Solves the primal for smooth losses, and the augmented Lagrangian for the others (see
-:mod:`~maxmargin.solvers.newton_method`). Many rows of few columns are overdetermined: the solution of an eighth of them is
-within the noise of the sample from the solution of all, so that all rows are only needed for the last few steps.
+:mod:`~maxmargin.solvers.newton_method`). Many rows of few columns are overdetermined: the solution of an eighth of
+them is within the noise of the sample from the solution of all, so that all rows are only needed for the last few
+steps.
 
 References
 ----------
@@ -110,7 +111,9 @@ class _Run:
         """``width`` of the band of rows whose multipliers are between bounds; 0 if nothing is known."""
         assert self.best is not None
         left = max(1, self.solver.max_iter - self.n_iter)
-        method = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=left, enough=self.solver.tol, exact=self.solver.exact)
+        method = NewtonMethod(
+            self.problem, self.n_threads, self.watch, max_steps=left, enough=self.solver.tol, exact=self.solver.exact
+        )
         try:
             if width > 0.0:
                 cost = self.problem.cost
@@ -166,7 +169,7 @@ def from_nothing(problem: Problem, n_threads: int) -> Point:
 
 
 def first_sigma(problem: Problem, point: Point) -> float | None:
-    """A penalty under which most rows of a rough start are between their bounds; None where the usual one is smaller."""
+    """A penalty under which most rows of a rough start are between their bounds; None if the usual one is."""
     if not problem.loss.has_box or problem.loss.smooth:
         return None
     live = problem.cost > 0.0

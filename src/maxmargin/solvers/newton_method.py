@@ -2,8 +2,8 @@
 
 From a point the method minimises psi of :mod:`~maxmargin.solvers.curves` by Newton steps with an exact line search. For
 smooth losses that is the primal. For the hinge, the ε-insensitive loss and slack powers below 2 it is the method of
-multipliers: minimise psi, put anchor = pi, enlarge sigma, repeat. Where psi is piecewise quadratic, each round solves the
-equations of the rows inside their box (the active set) more exactly, so the method ends at rounding level.
+multipliers: minimise psi, put anchor = pi, enlarge sigma, repeat. Where psi is piecewise quadratic, each round solves
+the equations of the rows inside their box (the active set) more exactly, so the method ends at rounding level.
 
 Rows far from the margin keep their multiplier while the others are solved: a working set W, chosen anew after
 each round from the certified point, so that a step costs little more than the rows that are in doubt.
@@ -229,7 +229,13 @@ class NewtonMethod:
             size = float(np.linalg.norm(gradient[:d]))
             if self._small(gradient, size, pi, anchor, work):
                 return True
-            if not self.rounds and not rough and step == 1.0 and size > 0.9 * best_size and size < 1e-6 * float(np.linalg.norm(work.w)):
+            if (
+                not self.rounds
+                and not rough
+                and step == 1.0
+                and size > 0.9 * best_size
+                and size < 1e-6 * float(np.linalg.norm(work.w))
+            ):
                 return True  # rounding keeps it from falling any further
             best_size = min(size, best_size)
             if self.steps >= limit:

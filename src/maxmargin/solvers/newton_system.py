@@ -164,6 +164,7 @@ class GramSystem:
             K[np.arange(n), np.arange(n)] += 1.0 / D[self.active]
             self.factor = Cholesky(K)
             self.ones = self.factor.solve(np.full(n, bias.value)) if bias.value else np.zeros(n)
+
     def _spread(self, c: Vector) -> Vector:
         full = np.zeros(self.rows.shape[0])
         full[self.active] = c
@@ -276,12 +277,14 @@ def newton_system(
     if squares is not None and size > 300:
         # Direct: form and factor. Iterative: some fifty products with X, both ways.
         per_row = rows.nnz / max(1, rows.shape[0])
-        form = active * active * per_row * 1e-9 if active < d else active * per_row * (per_row if rows.is_sparse else d) * 3e-10
+        form = (
+            active * active * per_row * 1e-9
+            if active < d
+            else active * per_row * (per_row if rows.is_sparse else d) * 3e-10
+        )
         direct = form + size**3 / 6e10
         if size > LARGEST_SYSTEM or direct > 100.0 * rows.nnz * 1e-9:
-            return ConjugateGradients(
-                rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch, squares=squares
-            )
+            return ConjugateGradients(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch, squares=squares)
     if size > LARGEST_SYSTEM:
         return None
     if d > max(active, 100):

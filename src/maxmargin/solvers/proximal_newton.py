@@ -4,8 +4,8 @@ Solves
     minimise ‖w‖₁ + Σ cost_i ℓ(⟨w, x_i⟩ + b, y_i),   ℓ smooth (squared hinge or logistic)
 
 Each step minimises the quadratic model of the loss plus ‖w‖₁ over the columns that may differ from zero, by coordinate
-descent on their normal matrix and, at its end, by one linear solve. A dual point is the multipliers alpha scaled so that no
-column pulls with more than 1: |Σ alpha_i y_i x_ij| ≤ 1.
+descent on their normal matrix and, at its end, by one linear solve. A dual point is the multipliers alpha scaled so
+that no column pulls with more than 1: |Σ alpha_i y_i x_ij| ≤ 1.
 
 References
 ----------
@@ -16,6 +16,7 @@ fast solver for the lasso with dual extrapolation, 2018.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -89,7 +90,7 @@ class _Run:
         self.w, self.b = np.zeros(problem.n_cols), 0.0
         self.scores = np.zeros(problem.n_rows)
         self.best: _Point | None = None
-        self.by_column = None
+        self.by_column: Any = None
         self.damping = 1e-12
         self.expected = np.zeros(1)  # curvature that steps cut short have met
         self.homotopy = True
@@ -251,7 +252,7 @@ class _Run:
                 return
 
     def _direction(self, rows: _core.Rows, w: Vector, enough: float) -> tuple[float, Vector, float]:
-        """The minimiser of the quadratic model to a fraction of ``enough``, and the decrease that its slope promises."""
+        """The model's minimiser to a fraction of ``enough``, and the decrease its slope promises."""
         problem, bias, m = self.problem, self.problem.bias, len(w)
         r = problem.loss.residual(self.scores + self.b, problem.y)
         share, bend = problem.loss.share_and_bend(r)

@@ -1,15 +1,15 @@
 """Rows whose multiplier is proven, by the gap alone, before the optimum is known.
 
 ½‖w‖² is strongly convex, so the optimal w* lies within rho = √(2 (P − D)) of w, and a row's score within rho ‖x‖ of its
-present one. The best bias follows the scores: if none moves by more than rho R, R = max ‖x‖, neither does an end of the interval
-of best biases. A row that stays on its side of the margin for all of these has its optimal multiplier already: 0 outside,
-its bound inside. Such rows need not be looked at again.
+present one. The best bias follows the scores: if none moves by more than rho R, R = max ‖x‖, neither does an end of
+the interval of best biases. A row that stays on its side of the margin for all of these has its optimal multiplier
+already: 0 outside, its bound inside. Such rows need not be looked at again.
 
 References
 ----------
-Ghaoui, Viallon, Rabbani: Safe feature elimination in sparse supervised learning, 2012. Fercoq, Gramfort, Salmon: Mind the
-duality gap: safer rules for the lasso, 2015. Ogawa, Suzuki, Takeuchi: Safe screening of non-support vectors in pathwise SVM
-computation, 2013.
+Ghaoui, Viallon, Rabbani: Safe feature elimination in sparse supervised learning, 2012. Fercoq, Gramfort, Salmon: Mind
+the duality gap: safer rules for the lasso, 2015. Ogawa, Suzuki, Takeuchi: Safe screening of non-support vectors in
+pathwise SVM computation, 2013.
 """
 
 from __future__ import annotations

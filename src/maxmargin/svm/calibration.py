@@ -8,8 +8,9 @@ which class has the largest probability.
 
 References
 ----------
-Platt: Probabilistic outputs for support vector machines, 1999 (a sigmoid with an offset; without it, probability and decision
-agree). Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, 2017 (one temperature for all classes).
+Platt: Probabilistic outputs for support vector machines, 1999 (a sigmoid with an offset; without it, probability and
+decision agree). Guo, Pleiss, Sun, Weinberger: On calibration of modern neural networks, 2017 (one temperature for all
+classes).
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         raise NotImplementedError
 
     def _scheme(self, n_classes: int) -> str:
-        """"ovr", "ovo" or the joint scheme."""
+        """ "ovr", "ovo" or the joint scheme."""
         return str(self.multi_class)
 
     def __sklearn_tags__(self) -> Any:
@@ -70,9 +70,9 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         progress.begin(X, y)
         n_threads = effective_threads(self.n_threads)
         if scheme == self._joint and len(data.classes) > 2:
-            watch, interrupted = self._fit_joint(data, C, bias, n_threads, progress)
+            interrupted = self._fit_joint(data, C, bias, n_threads, progress)
         else:
-            watch, interrupted = self._fit_machines(data, scheme, C, loss, bias, n_threads, progress)
+            interrupted = self._fit_machines(data, scheme, C, loss, bias, n_threads, progress)
         validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         self._n_rows_seen = len(data.position)
         # For whoever certifies the saved model.
@@ -88,7 +88,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
 
     def _fit_machines(
         self, data: LabelledRows, scheme: str, C: float, loss: Loss, bias: Bias, n_threads: int, progress: FitProgress
-    ) -> tuple[Watch, bool]:
+    ) -> bool:
         if scheme == self._joint:  # two classes: w = w₁ − w₂ makes it the two-class machine of twice the C
             C = self._joint_factor * C
         tasks = split(data, scheme, C=C, loss=loss, penalty=self.penalty, bias=bias)
@@ -105,8 +105,10 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             if solution.status is Status.INFEASIBLE:
                 solutions[k] = separated_anyway(task, solution, positive_label(data.classes, scheme, k), n)
         signed = np.stack([task.spread(task.problem.y * s.alpha, n) for task, s in zip(tasks, solutions, strict=True)])
-        self._store(data.classes, solutions[0] if len(solutions) == 1 else Solutions(tuple(solutions), watch.seconds), signed)
-        return watch, was_interrupted(solutions, watch)
+        self._store(
+            data.classes, solutions[0] if len(solutions) == 1 else Solutions(tuple(solutions), watch.seconds), signed
+        )
+        return was_interrupted(solutions, watch)
 
     _joint_factor = 2.0
 
@@ -120,13 +122,14 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         self.support_ = np.flatnonzero(signed_alpha.any(axis=0))
         self.dual_coef_ = signed_alpha[:, self.support_]
         self.n_iter_ = solution.n_iter
-        self.solution_ = solution
+        self.solution_: Any = solution
         if len(parts) == 1:
             self.certificate_: Any = self._claim(parts[0], classes, self._class_weight_claimed(), parts[0].alpha)
             return
         scheme = "ovr" if len(parts) == len(classes) and self.multi_class != "ovo" else "ovo"
         claims = tuple(
-            self._claim(part, np.array([False, True]), None, np.abs(row)) for part, row in zip(parts, signed_alpha, strict=True)
+            self._claim(part, np.array([False, True]), None, np.abs(row))
+            for part, row in zip(parts, signed_alpha, strict=True)
         )
         self.certificate_ = CombinedCertificate(claims, scheme, classes, self._class_weight_claimed())
 
@@ -144,7 +147,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             primal=part.primal,
             dual=part.dual,
             gap=part.gap,
-            loss="hinge" if C == np.inf else loss.name,
+            loss="hinge" if np.inf == C else loss.name,
             C=C,
             classes=classes,
             class_weight=class_weight,
@@ -156,9 +159,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
 
     # --- one machine for all classes --------------------------------------------------------------------------
 
-    def _fit_joint(
-        self, data: LabelledRows, C: float, bias: Bias, n_threads: int, progress: FitProgress
-    ) -> tuple[Watch, bool]:
+    def _fit_joint(self, data: LabelledRows, C: float, bias: Bias, n_threads: int, progress: FitProgress) -> bool:
         problem = joint_problem(data, C=C, loss=self._joint, bias=bias)
         old = getattr(self, "solution_", None) if self.warm_start else None
         start = old if isinstance(old, JointSolution) and old.alpha.shape == problem.shape else None
@@ -168,7 +169,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         )
         solution = solver.solve(problem, start=start, watch=watch)
         self._store_joint(data.classes, solution)
-        return watch, solution.status is Status.INTERRUPTED and not watch.stop_requested
+        return solution.status is Status.INTERRUPTED and not watch.stop_requested
 
     def _store_joint(self, classes: NDArray[Any], solution: JointSolution) -> None:
         self.classes_ = classes
@@ -200,7 +201,9 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             return
         fewest = int(np.bincount(data.position[data.weight > 0.0], minlength=len(data.classes)).min())
         if fewest < 2:
-            raise ValueError("probability=True needs at least two rows of every class, to learn from one and test on another")
+            raise ValueError(
+                "probability=True needs at least two rows of every class, to learn from one and test on another"
+            )
         weight = check_weights(self._sample_weight, len(data.position))
         scores: list[Vector] = []
         rows: list[NDArray[np.intp]] = []
@@ -222,9 +225,10 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             return super().decision_function(X)
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        scores = np.asarray(X @ np.asarray(self.coef_.T.todense() if sp.issparse(self.coef_) else self.coef_.T))
-        scores = scores + self.intercept_
-        return _ovr_decision_function(scores > 0.0, scores, len(self.classes_))  # the second class of a pair is positive
+        coef: Any = self.coef_
+        scores = np.asarray(X @ (coef.toarray() if sp.issparse(coef) else coef).T) + self.intercept_
+        # The second class of a pair is the positive one.
+        return _ovr_decision_function(scores > 0.0, scores, len(self.classes_))
 
     def predict(self, X: Any) -> Any:
         """The class of each row; a score of exactly 0 goes to ``classes_[0]``."""
@@ -282,8 +286,8 @@ def separated_anyway(task: Task, solution: Solution, positive: Any, n_rows: int)
         weights = np.zeros(problem.n_rows)
         weights[live] = verdict.weights
         raise NotSeparableError(
-            "C=inf asks for a hyperplane without any slack, but the classes cannot be separated: under convex weights on "
-            f"{np.count_nonzero(weights)} rows their means coincide (error.proof has them). Use a finite C.",
+            "C=inf asks for a hyperplane without any slack, but the classes cannot be separated: under convex weights "
+            f"on {np.count_nonzero(weights)} rows their means coincide (error.proof has them). Use a finite C.",
             Separability(False, positive, weights=task.spread(weights, n_rows)),
         )
     if verdict.coef is not None:

@@ -191,7 +191,7 @@ class LinearSVC(LinearClassifier):
     def _check_joint(self) -> None:
         if self.penalty != "l2":
             raise ValueError("multi_class='crammer_singer' has penalty='l2' only")
-        if self.C == np.inf:
+        if np.inf == self.C:
             raise ValueError("multi_class='crammer_singer' needs a finite C; use 'ovr' for the hard margin")
         if self.loss not in ("hinge", "squared_hinge", 1, 1.0):
             raise ValueError(f"multi_class='crammer_singer' has the hinge loss only, got loss={self.loss!r}")

@@ -22,8 +22,8 @@ class LogisticRegression(LinearClassifier):
     Solves
         minimise over w, b   R(w) + C Σ c_i ln(1 + exp(−y_i (⟨w, x_i⟩ + b)))
 
-    with R(w) = ½‖w‖² or ‖w‖₁ and weights c_i; for more than two classes with the multinomial loss of all classes together,
-    or split into two-class problems. The bias is not penalised unless asked.
+    with R(w) = ½‖w‖² or ‖w‖₁ and weights c_i; for more than two classes with the multinomial loss of all classes
+    together, or split into two-class problems. The bias is not penalised unless asked.
 
     Parameters
     ----------

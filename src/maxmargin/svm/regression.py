@@ -78,7 +78,8 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
 
     Guarantees
     ----------
-    No hyperplane has an objective below ``certificate_.dual``; ‖w − w*‖ ≤ ``certificate_.distance_bound`` (weak duality).
+    No hyperplane has an objective below ``certificate_.dual``; ‖w − w*‖ ≤ ``certificate_.distance_bound``
+    (weak duality).
 
     References
     ----------
@@ -203,8 +204,9 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
         if sp.issparse(X):
             check_positions(X)
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
-        coef = self.coef_.toarray().ravel() if sp.issparse(self.coef_) else self.coef_
-        return np.asarray(X @ coef).ravel() + self.intercept_[0]
+        coef: Any = self.coef_
+        coef = coef.toarray().ravel() if sp.issparse(coef) else coef
+        return np.asarray(np.asarray(X @ coef).ravel() + self.intercept_[0])
 
     def slacks(self, X: Any, y: Any) -> Vector:
         """max(0, |y − f(x)| − ε) of each row: how far it lies outside the tube."""
