@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from maxmargin.positions import InputError
     from maxmargin.problem import Problem
     from maxmargin.runtime import core_info, show_versions
-    from maxmargin.selection import Path, cover_C, svm_path
+    from maxmargin.selection import Path, cover_C, svm_path, within_norm
     from maxmargin.solution import History, Solution, Solutions, Status
     from maxmargin.svm import ConvergenceWarning, LinearSVC, LinearSVR, LogisticRegression
 
@@ -43,7 +43,7 @@ _ROOMS = {
     "maxmargin.positions": ("InputError",),
     "maxmargin.problem": ("Problem",),
     "maxmargin.runtime": ("core_info", "show_versions"),
-    "maxmargin.selection": ("Path", "cover_C", "svm_path"),
+    "maxmargin.selection": ("Path", "cover_C", "svm_path", "within_norm"),
     "maxmargin.solution": ("History", "Solution", "Solutions", "Status"),
     "maxmargin.svm": ("ConvergenceWarning", "LinearSVC", "LinearSVR", "LogisticRegression"),
 }
@@ -80,6 +80,7 @@ __all__ = [
     "save",
     "show_versions",
     "svm_path",
+    "within_norm",
     "write_table",
 ]
 

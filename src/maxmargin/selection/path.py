@@ -129,7 +129,7 @@ def svm_path(
     >>> bool((path.gaps < 1e-6).all()), bool(np.all(np.diff(np.linalg.norm(path.coefs, axis=1)) > 0))
     (True, True)
     """
-    walk = _Walk(
+    walk = PathWalk(
         X, y, loss=loss, penalty=penalty, sample_weight=sample_weight, class_weight=class_weight,
         fit_intercept=fit_intercept, tol=tol, max_seconds=max_seconds, n_threads=n_threads,
     )  # fmt: skip
@@ -183,7 +183,7 @@ def cover_C(
         raise ValueError(f"C_min must not be above C_max, got {C_min!r} and {C_max!r}")
     if not 1e-6 <= positive_number("epsilon", epsilon) <= 0.5:
         raise ValueError(f"epsilon must lie between 1e-6 and 0.5, got {epsilon!r}")
-    walk = _Walk(
+    walk = PathWalk(
         X, y, loss=loss, penalty="l2", sample_weight=sample_weight, class_weight=class_weight,
         fit_intercept=fit_intercept, tol=min(1e-6, 0.01 * epsilon), max_seconds=None, n_threads=n_threads,
     )  # fmt: skip
@@ -249,7 +249,7 @@ def checked_values(Cs: ArrayLike) -> Vector:
     return np.unique([positive_number("C", C) for C in values])
 
 
-class _Walk:
+class PathWalk:
     """The problem without its C, and the last solution to start from."""
 
     def __init__(
