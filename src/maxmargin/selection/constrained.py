@@ -83,10 +83,7 @@ def within_norm(
     C, solution = 1.0, walk.solve(1.0, None)
     low, high = (C, math.inf) if _norm(solution) < tau else (0.0, C)
     while not abs(_norm(solution) - tau) <= accuracy * tau:
-        if high == math.inf:
-            other = 8.0 * low
-        else:
-            other = high / 8.0 if low == 0.0 else math.sqrt(low * high)
+        other = 8.0 * low if high == math.inf else high / 8.0 if low == 0.0 else math.sqrt(low * high)
         if other > LARGEST_C or (low > 0.0 and high / low < 1.0 + 1e-14):
             return Constrained(tau, C, solution, binding=other <= LARGEST_C)
         C, solution = other, walk.solve(other, (C, solution))
