@@ -112,7 +112,7 @@ class NewtonMethod:
                 raise
             found = self._absorb(work)
             self.watch.report(self.steps, self.best.gap)
-            if self.best.gap <= self.enough and not (self.boxed and self.exact):
+            if self.best.gap <= self.enough and not (self.rounds and self.exact):
                 break
             if found.primal - found.dual > 0.5 * apart:
                 stalled, share = stalled + 1, 3.0 * share
@@ -190,7 +190,7 @@ class NewtonMethod:
         before, largest = math.inf, float(self.problem.cost.max())
         while True:
             anchor, w, b, scores = work.alpha, work.w.copy(), work.b, work.scores.copy()
-            most = self.max_steps if before > 1e-3 else 200 if before > 1e-8 else 20
+            most = self.max_steps if before > 1e-3 else 200 if before > 1e-8 and self.boxed else 20
             if not self._minimise(work, anchor, most):
                 if before < math.inf:  # sigma is too large for rounding: the last round's answer stands
                     work.alpha, work.w, work.b, work.scores = anchor, w, b, scores

@@ -66,7 +66,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         bias = make_bias(self.fit_intercept, self.penalize_intercept, self.intercept_scaling)
         C = positive_number("C", self.C, infinite=True)
         data = LabelledRows.from_arrays(X, y, sample_weight, self.class_weight)
-        scheme = self._scheme(len(data.classes))
+        self._fitted_scheme = scheme = self._scheme(len(data.classes))
         progress.begin(X, y)
         n_threads = effective_threads(self.n_threads)
         if scheme == self._joint and len(data.classes) > 2:
@@ -126,7 +126,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         if len(parts) == 1:
             self.certificate_: Any = self._claim(parts[0], classes, self._class_weight_claimed(), parts[0].alpha)
             return
-        scheme = "ovr" if len(parts) == len(classes) and self.multi_class != "ovo" else "ovo"
+        scheme = self._fitted_scheme
         claims = tuple(
             self._claim(part, np.array([False, True]), None, np.abs(row))
             for part, row in zip(parts, signed_alpha, strict=True)
@@ -138,7 +138,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
 
     def _claim(self, part: Solution, classes: NDArray[Any], class_weight: Any, alpha: Vector) -> OptimalityCertificate:
         loss, C = self._loss(), float(self.C)
-        if len(self.classes_) == 2 and self.multi_class == self._joint:
+        if len(self.classes_) == 2 and self.multi_class == self._joint:  # called by fit only: the parameters are its own
             C *= self._joint_factor
         return OptimalityCertificate(
             coef=part.w,
@@ -221,7 +221,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         """Scores ⟨w, x⟩ + b: one per row for two classes (positive means ``classes_[1]``), one per class for more."""
         if sp.issparse(X):
             check_positions(X)
-        if getattr(self, "multi_class", None) != "ovo" or len(getattr(self, "classes_", ())) <= 2:
+        if getattr(self, "_fitted_scheme", "ovr") != "ovo" or len(self.classes_) <= 2:
             return super().decision_function(X)
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)

@@ -153,7 +153,7 @@ class LogisticRegression(LinearClassifier):
         """Probability of every class, shape (n_samples, n_classes); its arg max is :meth:`predict`."""
         scores = np.asarray(self.decision_function(X))
         decided = self._decided(scores)
-        if scores.ndim == 2 and self._scheme(scores.shape[1]) == "ovr":
+        if scores.ndim == 2 and self._fitted_scheme == "ovr":
             p = np.exp(-np.logaddexp(0.0, -scores))
             total = p.sum(axis=1, keepdims=True)
             return ahead(np.where(total > 0.0, p / np.where(total > 0.0, total, 1.0), 1.0 / p.shape[1]), decided)
