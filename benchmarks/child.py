@@ -19,7 +19,7 @@ from benchmarks import datasets, solvers
 from benchmarks.forms import Form
 from benchmarks.solvers import Setting
 
-UNTIMED_SECONDS = 600.0  # for loading and compiling before the fit, and for details after it
+UNTIMED_SECONDS = 200.0  # for loading and compiling before the fit, and for details after it
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 A file holds dense ``X`` and ``y``, or CSR ``data``, ``indices``, ``indptr``, ``shape`` and ``y``. Of two
 classes the larger label is +1; of more, the class with most rows (the smallest label among equals) is +1 and
 the rest -1, unless all classes are asked for. Files with more than 200 distinct targets are regression sets.
+Numbers become float64: some peers compute in the precision they are given, and single precision misses the targets.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ def load(name: str, all_classes: bool = False) -> Dataset:
     with np.load(Path(os.environ[VARIABLE]) / f"{name}.npz") as parts:
         kind, y = _targets(parts["y"].ravel(), all_classes)
         if "X" in parts:
-            return Dataset(name, np.ascontiguousarray(_as_float(parts["X"])), y, kind)
-        X = csr(_as_float(parts["data"]), parts["indices"], parts["indptr"], parts["shape"])
+            return Dataset(name, np.ascontiguousarray(parts["X"], dtype=np.float64), y, kind)
+        X = csr(parts["data"].astype(np.float64), parts["indices"], parts["indptr"], parts["shape"])
         return Dataset(name, X, y, kind)
 
 
@@ -57,10 +58,6 @@ def signs(y: NDArray[Any]) -> NDArray[np.float64]:
         raise ValueError("only one class")
     positive = classes[-1] if len(classes) == 2 else classes[np.argmax(counts)]
     return np.where(y == positive, 1.0, -1.0)
-
-
-def _as_float(values: NDArray[Any]) -> NDArray[Any]:
-    return values if values.dtype in (np.float32, np.float64) else values.astype(np.float64)
 
 
 def _is_usable(path: Path) -> bool:

@@ -1,6 +1,7 @@
 """celer.LogisticRegression: ‖w‖₁ + C Σ ℓ, the same objective without a bias.
 
-The bias is a constant column put in front of the others, so it is penalised; putting it there is timed.
+The bias is a constant column put in front of the others, so it is penalised; putting it there is timed. So is the
+conversion to float64: its compiled code mixes up the precisions of X and y otherwise.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Solver(BaseSolver):
         from celer import LogisticRegression
 
         options = dict(setting.options)
-        constant = np.full((X.shape[0], 1), options.pop("scaling"), dtype=X.dtype)
+        constant = np.full((X.shape[0], 1), options.pop("scaling"), dtype=np.float64)
         wider = sp.hstack([sp.csr_matrix(constant), X], format="csr") if sp.issparse(X) else np.hstack([constant, X])
         machine = LogisticRegression(C=C, penalty="l1", fit_intercept=False, **options).fit(wider, y)
         return np.asarray(machine.coef_, dtype=np.float64).ravel()[1:]

@@ -32,6 +32,7 @@ from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Newton, Solver, make_solver
 from maxmargin.solvers.choice import high_dimensional
+from maxmargin.solvers.chord import Chord
 
 Vector = NDArray[np.float64]
 NEIGHBOUR = "started at the neighbour on the path"
@@ -263,6 +264,8 @@ class PathWalk:
         self.class_weight, self.tol = class_weight, positive_number("tol", tol)
         self.n_threads = effective_threads(n_threads)
         self.watch = Watch(max_seconds)
+        self.chord = Chord(self.unit, self.n_threads, self.watch, NEIGHBOUR) if Chord.fits(self.unit) else None
+        self.stands_at: Solution | None = None  # the solution whose hyperplane the chord has
 
     def solve(self, C: float, previous: tuple[float, Solution] | None) -> Solution:
         problem = self.unit.with_costs(C * self.unit.cost)
@@ -271,6 +274,13 @@ class PathWalk:
         )
         if previous is None:
             return make(problem).solve(problem, watch=self.watch)
+        if self.chord is not None:
+            if self.stands_at is not previous[1]:
+                self.chord.begin(previous[1])
+            found = self.chord.solve(C, self.tol)
+            if found is not None:
+                self.stands_at = found
+                return found
         start = shifted(problem, previous[1], C / previous[0])
         # Interior points hardly profit from a start; Newton's method does.
         if problem.penalty == "l2" and not (sp.issparse(problem.X) and high_dimensional(problem)):

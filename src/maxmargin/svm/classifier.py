@@ -138,7 +138,9 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
 
     def _claim(self, part: Solution, classes: NDArray[Any], class_weight: Any, alpha: Vector) -> OptimalityCertificate:
         loss, C = self._loss(), float(self.C)
-        if len(self.classes_) == 2 and self.multi_class == self._joint:  # called by fit only: the parameters are its own
+        if (
+            len(self.classes_) == 2 and self.multi_class == self._joint
+        ):  # called by fit only: the parameters are its own
             C *= self._joint_factor
         return OptimalityCertificate(
             coef=part.w,

@@ -1,0 +1,135 @@
+"""Newton's method along a path over C that keeps its curvature from point to point, for smooth losses.
+
+With unit multipliers u_i = c_i h'(r_i) and costs C c_i, the multipliers at any C are C u: a hyperplane's objective,
+its dual value and its gradient C Σ u sign x − w are known for every C at once, and the best bias does not depend on
+C. So a new C needs no pass to begin with, and two passes per step; the matrix of second derivatives, I + C M, is
+formed anew only where steps with the old M gain too little.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.problem import Problem
+from maxmargin.runtime import Watch, blas_guard, borrowed_blas
+from maxmargin.solution import History, Solution, Status, relative_gap
+from maxmargin.solvers.base import make_feasible
+from maxmargin.solvers.newton_system import Breakdown, Cholesky
+
+Vector = NDArray[np.float64]
+
+MOST_COLUMNS = 1000
+
+
+class Chord:
+    """A hyperplane that moves along the path; ``unit`` is the problem with C = 1."""
+
+    def __init__(self, unit: Problem, n_threads: int, watch: Watch, reason: str) -> None:
+        self.unit, self.n_threads, self.watch, self.reason = unit, n_threads, watch, reason
+        self.M: Vector | None = None
+        self.w: Vector | None = None
+
+    @staticmethod
+    def fits(unit: Problem) -> bool:
+        """Smooth losses whose matrix of second derivatives is small beside the rows."""
+        few = unit.n_cols <= min(MOST_COLUMNS, unit.n_rows // 4)
+        return unit.loss.smooth and unit.penalty == "l2" and not unit.bias.penalised and few
+
+    def begin(self, solution: Solution) -> None:
+        """Stand at a solution of any C."""
+        self.w, self.b = solution.w.copy(), solution.b
+        self.scores = np.empty(self.unit.n_rows)
+        _core.scores(self.unit.rows, self.w, 0.0, self.scores, self.n_threads)
+        self._look()
+
+    def solve(self, C: float, tol: float) -> Solution | None:
+        """The solution for C from where it stands; None if a few steps do not reach ``tol``."""
+        assert self.w is not None
+        steps, before, fresh = 0, np.inf, False
+        with blas_guard:
+            gap = self._gap(C)
+            while gap > tol:
+                if steps >= 12 or self.watch.past_deadline:
+                    return None
+                if self.M is None or (gap > 0.1 * before and not fresh):
+                    self._bend()
+                    fresh = True
+                elif gap > 0.5 * before:
+                    return None
+                else:
+                    fresh = False
+                if not self._step(C):
+                    return None
+                steps, before = steps + 1, gap
+                gap = self._gap(C)
+            return self._solution(C, steps)
+
+    def _look(self) -> None:
+        """Best bias, unit multipliers and the sum they make, at the present scores."""
+        unit = self.unit
+        if unit.bias.free:
+            interval = unit.loss.best_bias(self.scores, unit.y, unit.cost, self.b)
+            self.interval, self.b = interval, 0.5 * (interval[0] + interval[1])
+        else:
+            self.interval = (0.0, 0.0)
+        self.r = unit.loss.residual(self.scores + self.b, unit.y)
+        share = unit.loss.share(self.r)
+        self.u = unit.cost * share
+        self.pull = np.empty(unit.n_cols)
+        _core.combine(unit.rows, self.u * unit.sign, self.pull, self.n_threads, self.watch.core)
+        self.loss = float(unit.cost @ unit.loss.of_residual(self.r))
+        self.conjugate = float(unit.cost @ unit.loss.conjugate(share, unit.y))
+
+    def _values(self, C: float) -> tuple[float, float]:
+        assert self.w is not None
+        primal = 0.5 * float(self.w @ self.w) + C * self.loss
+        return primal, -0.5 * C * C * float(self.pull @ self.pull) - C * self.conjugate
+
+    def _gap(self, C: float) -> float:
+        return relative_gap(*self._values(C), 0.0)
+
+    def _bend(self) -> None:
+        unit = self.unit
+        size = unit.n_cols + (unit.bias.value != 0.0)
+        self.M = np.zeros((size, size))
+        D = unit.cost * unit.loss.bend(self.r)
+        _core.normal_matrix(unit.rows, D, unit.bias.value, self.M, borrowed_blas(), self.n_threads, self.watch.core)
+
+    def _step(self, C: float) -> bool:
+        unit, d = self.unit, self.unit.n_cols
+        assert self.w is not None
+        assert self.M is not None
+        H = C * self.M
+        H[np.arange(d), np.arange(d)] += 1.0
+        g = np.zeros(len(H))
+        g[:d] = C * self.pull - self.w
+        if unit.bias.value:
+            H[d, d] += 1e-12 * C * float(unit.cost.sum()) + 1e-280
+        try:
+            v = Cholesky(H).solve(g)
+        except Breakdown:
+            return False
+        if not np.all(np.isfinite(v)):
+            return False
+        change = np.empty_like(self.scores)
+        _core.scores(unit.rows, np.ascontiguousarray(v[:d]), 0.0, change, self.n_threads, self.watch.core)
+        self.w += v[:d]
+        self.b += unit.bias.value * float(v[d]) if unit.bias.value else 0.0
+        self.scores += change
+        self._look()
+        return True
+
+    def _solution(self, C: float, steps: int) -> Solution:
+        assert self.w is not None
+        primal, dual = self._values(C)
+        gap = relative_gap(primal, dual, C * self.unit.null_primal)
+        history = History()
+        history.add(steps, self.watch.seconds, gap, "chord", certified=True)
+        alpha = make_feasible(self.unit, self.u) * C
+        return Solution(
+            w=self.w.copy(), b=self.b, alpha=alpha, primal=primal, dual=dual, gap=gap, status=Status.CONVERGED,
+            history=history, n_iter=steps, seconds=self.watch.seconds, bias_interval=self.interval, solver="newton",
+            reason=self.reason,
+        )  # fmt: skip

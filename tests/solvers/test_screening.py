@@ -1,0 +1,119 @@
+"""Rows that are proven from a rough point have that multiplier at the optimum."""
+
+import warnings
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from maxmargin import Problem
+from maxmargin.solvers import InteriorPoint, Newton
+from maxmargin.solvers.base import recover
+from maxmargin.solvers.screening import proven
+from tests.conftest import tall
+
+BIASES = {
+    "free": {},
+    "none": {"fit_intercept": False},
+    "penalised": {"penalize_intercept": True, "intercept_scaling": 2.0},
+}
+LOSSES = ["hinge", "squared_hinge", "epsilon_insensitive", "squared_epsilon_insensitive"]
+
+
+def make(loss, bias, seed, sparse=False):
+    X, y = tall(250, 3, seed=seed)
+    weight = np.random.default_rng(seed).choice([0.0, 0.5, 1.0, 3.0], len(y))
+    C = float(10.0 ** np.random.default_rng(seed).uniform(-2, 1))
+    X = sp.csr_array(np.where(np.abs(X) < 0.5, 0.0, X)) if sparse else X
+    options = {"sample_weight": weight, "C": C, "loss": loss, **BIASES[bias]}
+    if loss.endswith("epsilon_insensitive"):
+        target = np.asarray(X @ [1.0, -2.0, 0.5]).ravel() + np.random.default_rng(seed + 1).standard_normal(len(y))
+        return Problem.regression(X, target, epsilon=0.7, **options)
+    return Problem.from_arrays(X, y, **options)
+
+
+def sides(problem, point):
+    """The multiplier of the side on which a row lies."""
+    r = problem.target - problem.sign * (point.scores + point.b)
+    kink, box = problem.box.kink, problem.box
+    if problem.loss.regression:
+        return np.where(r > kink, box.upper, np.where(r < -kink, box.lower, 0.0))
+    return np.where(r > 0.0, box.upper, 0.0)
+
+
+def rough_points(problem, best):
+    """From far away to close by."""
+    rng = np.random.default_rng(0)
+    lower, upper = problem.loss.domain(problem.cost)
+    for size in (1.0, 0.1, 1e-2, 1e-3, 1e-5, 1e-8):
+        shaken = best.alpha * (1.0 + size * rng.standard_normal(problem.n_rows))
+        yield recover(problem, np.clip(shaken, lower, upper), 1)
+        yield recover(problem, best.alpha, 1, best.w + size * rng.standard_normal(problem.n_cols), best.b)
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("bias", BIASES)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_proven_rows_have_their_optimal_multiplier(loss, bias, sparse):
+    for seed in range(3):
+        problem = make(loss, bias, seed, sparse)
+        best = InteriorPoint(tol=1e-12, n_threads=1).solve(problem)
+        assert best.gap <= 1e-9
+        seen = []
+        for point in rough_points(problem, best):
+            sure = proven(problem, point)
+            np.testing.assert_allclose(best.alpha[sure], sides(problem, point)[sure], atol=1e-9 * problem.cost.max())
+            seen.append((point.gap, sure.sum()))
+        closest = min(seen)
+        assert closest[1] > 0
+        if not problem.loss.smooth:
+            assert closest[1] > 0.9 * problem.n_rows
+
+
+def test_squared_slack_proves_only_rows_without_any():
+    problem = make("squared_hinge", "free", 0)
+    best = InteriorPoint(tol=1e-12, n_threads=1).solve(problem)
+    sure = proven(problem, recover(problem, best.alpha, 1, best.w, best.b))
+    assert sure.any()
+    assert not best.alpha[sure].any()
+
+
+def test_nothing_is_proven_far_away():
+    problem = make("hinge", "free", 0)
+    point = recover(problem, np.zeros(problem.n_rows), 1)
+    assert point.gap == 1.0
+    assert not proven(problem, point).any()
+
+
+@pytest.mark.parametrize("loss", ["logistic", 1.5])
+def test_losses_without_a_box_prove_nothing(loss):
+    X, y = tall(50, 2)
+    problem = Problem.from_arrays(X, y, loss=loss)
+    best = Newton(n_threads=1).solve(problem)
+    assert not proven(problem, recover(problem, best.alpha, 1, best.w, best.b)).any()
+
+
+def test_rows_of_weight_zero_do_not_widen_the_doubt():
+    X, y = tall(200, 3)
+    weight = np.ones(len(y))
+    weight[0] = 0.0
+    counts = []
+    for scale in (1.0, 1e6):
+        far = X.copy()
+        far[0] *= scale
+        problem = Problem.from_arrays(far, y, loss="hinge", sample_weight=weight)
+        best = InteriorPoint(tol=1e-8, n_threads=1).solve(problem)
+        counts.append(proven(problem, recover(problem, 0.9999 * best.alpha, 1, best.w, best.b))[1:].sum())
+    assert counts[0] > 50
+    assert counts[1] == pytest.approx(counts[0], abs=2)
+
+
+def test_a_wide_interval_of_biases_is_taken_into_account():
+    # Any bias in [−1, 1] is optimal for w = 0 here; the row in the middle must not be proven by the midpoint.
+    problem = Problem.from_arrays([[0.0], [0.0], [0.0], [0.0]], [0, 1, 0, 1], loss="hinge")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        point = recover(problem, np.ones(4), 1)
+        assert point.gap == 0.0
+        assert point.bias_interval == (-1.0, 1.0)
+        assert not proven(problem, point).any()
