@@ -65,7 +65,7 @@ class CombinedCertificate:
             return rejected("shape", tolerance)
         position = np.searchsorted(self.classes, labels)
         weight = class_costs(np.broadcast_to(weight, labels.shape), position, self.classes.tolist(), self.class_weight)
-        if len(self.parts) != len(self._jobs()):
+        if len(self.parts) != len(self._jobs()) or any(len(part.alpha) != len(labels) for part in self.parts):
             return rejected("shape", tolerance)
         verdicts = [
             self._verify_part(part, job, X, position, weight, tolerance)

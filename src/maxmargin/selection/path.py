@@ -263,7 +263,7 @@ class PathWalk:
         )  # fmt: skip
         self.class_weight, self.tol = class_weight, positive_number("tol", tol)
         self.n_threads = effective_threads(n_threads)
-        self.watch = Watch(max_seconds)
+        self.watch = Watch(None if max_seconds is None else positive_number("max_seconds", max_seconds))
         self.chord = Chord(self.unit, self.n_threads, self.watch, NEIGHBOUR) if Chord.fits(self.unit) else None
         self.stands_at: Solution | None = None  # the solution whose hyperplane the chord has
 

@@ -77,10 +77,11 @@ def joint_problem(data: LabelledRows, *, C: float, loss: str, bias: Bias) -> Joi
     return JointProblem(data.X, data.rows, data.position.astype(np.int32), cost, loss, bias, len(data.classes))
 
 
-def make_joint_solver(solver: str, **options: Any) -> JointMachine:
+def make_joint_solver(solver: str, loss: str, **options: Any) -> JointMachine:
     """The solver of joint machines; it has no alternatives to choose from."""
-    if solver not in ("auto", "dual_cd", "newton"):
-        raise ValueError(f"solver={solver!r} cannot solve a joint multi-class machine; use 'auto'")
+    able = ("auto", "newton") if loss == "multinomial" else ("auto", "dual_cd", "newton")
+    if solver not in able:
+        raise ValueError(f"solver={solver!r} cannot solve multi_class={loss!r}; use one of {able}")
     return JointMachine(**options)
 
 
@@ -215,8 +216,9 @@ class _Run:
             previous = point.gap
             if not tried and (small or slow):
                 tried = True
-                if self._newton() in (Status.TIME_LIMIT, Status.INTERRUPTED) or self.best_gap <= self.solver.tol:
-                    return Status.CONVERGED
+                status = self._newton()
+                if status in (Status.TIME_LIMIT, Status.INTERRUPTED) or self.best_gap <= self.solver.tol:
+                    return status
                 state = _DescentState(problem, self.solver.seed, self.best)
             if epochs >= self.solver.max_iter:
                 return Status.ITERATION_LIMIT

@@ -27,7 +27,7 @@ from maxmargin.certificates import (
 from maxmargin.inputs import LabelledRows, check_weights, positive_number
 from maxmargin.losses import Loss
 from maxmargin.positions import check_positions
-from maxmargin.problem import Bias, make_bias
+from maxmargin.problem import Bias, check_penalty, make_bias
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Solutions, Status
 from maxmargin.solvers.hard_margin import separating
@@ -65,6 +65,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         loss = self._loss()
         bias = make_bias(self.fit_intercept, self.penalize_intercept, self.intercept_scaling)
         C = positive_number("C", self.C, infinite=True)
+        check_penalty(self.penalty, loss, C == np.inf)
         data = LabelledRows.from_arrays(X, y, sample_weight, self.class_weight)
         self._fitted_scheme = scheme = self._scheme(len(data.classes))
         progress.begin(X, y)
@@ -167,7 +168,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         start = old if isinstance(old, JointSolution) and old.alpha.shape == problem.shape else None
         watch = Watch(self.max_seconds, progress)
         solver = make_joint_solver(
-            self.solver, tol=float(self.tol), max_iter=int(self.max_iter), n_threads=n_threads, seed=self._seed()
+            self.solver, self._joint, tol=float(self.tol), max_iter=int(self.max_iter), n_threads=n_threads, seed=self._seed()
         )
         solution = solver.solve(problem, start=start, watch=watch)
         self._store_joint(data.classes, solution)
@@ -199,6 +200,8 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
 
     def _calibrate(self, X: Any, y: Any, data: LabelledRows, scheme: str) -> None:
         """Learn the steepness of the probabilities from scores of held-out rows, where the machine asks for it."""
+        if hasattr(self, "steepness_"):
+            del self.steepness_
         if not getattr(self, "probability", False):
             return
         fewest = int(np.bincount(data.position[data.weight > 0.0], minlength=len(data.classes)).min())
@@ -213,6 +216,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         folds = StratifiedKFold(min(N_FOLDS, fewest), shuffle=True, random_state=0)
         for learn, test in folds.split(live, data.position[live]):
             other = clone(self).set_params(probability=False, verbose=0, warm_start=False)
+            other.__dict__.pop("_skl_callbacks", None)  # listeners hear of one fit, not of six
             other._fit(data.X[live[learn]], np.asarray(y)[live[learn]], weight[live[learn]])
             scores.append(np.asarray(other.decision_function(data.X[live[test]])))
             rows.append(live[test])

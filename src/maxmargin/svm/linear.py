@@ -93,10 +93,11 @@ class LinearSVC(LinearClassifier):
     steepness_ : float
         With ``probability=True``: p = 1/(1 + exp(−steepness_ · score)).
 
-    Guarantees
-    ----------
-    No hyperplane has an objective below ``certificate_.dual``; with ½‖w‖², ‖w − w*‖ ≤ ``certificate_.distance_bound``
-    (weak duality). A weight of k equals k repetitions of a row. The class of largest probability is the predicted one.
+    Notes
+    -----
+    *Guarantees.* No hyperplane has an objective below ``certificate_.dual``; with ½‖w‖², ‖w − w*‖ ≤
+    ``certificate_.distance_bound`` (weak duality). A weight of k equals k repetitions of a row. The class of largest
+    probability is the predicted one.
 
     References
     ----------

@@ -64,10 +64,10 @@ class LogisticRegression(LinearClassifier):
     coef_, intercept_, classes_, n_iter_, solution_, certificate_
         As in :class:`LinearSVC`.
 
-    Guarantees
-    ----------
-    No hyperplane has an objective below ``certificate_.dual`` (weak duality). The class of largest probability is the
-    predicted one.
+    Notes
+    -----
+    *Guarantees.* No hyperplane has an objective below ``certificate_.dual`` (weak duality). The class of largest
+    probability is the predicted one.
 
     References
     ----------

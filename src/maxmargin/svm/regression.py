@@ -76,9 +76,9 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
     certificate_ : OptimalityCertificate
         ``certificate_.verify(X, y)`` checks the claim from the data alone.
 
-    Guarantees
-    ----------
-    No hyperplane has an objective below ``certificate_.dual``; ‖w − w*‖ ≤ ``certificate_.distance_bound``
+    Notes
+    -----
+    *Guarantees.* No hyperplane has an objective below ``certificate_.dual``; ‖w − w*‖ ≤ ``certificate_.distance_bound``
     (weak duality).
 
     References
