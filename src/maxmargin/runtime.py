@@ -130,6 +130,7 @@ class Watch:
         self.core = _core.Watch(0.05, max_seconds)
         self._progress = progress
         self.stop_requested = False
+        self.interrupted = False  # by Ctrl-C while other threads worked
 
     @property
     def seconds(self) -> float:

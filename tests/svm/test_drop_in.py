@@ -232,7 +232,6 @@ def test_pickles(iris, machine):
     assert again.get_params() == machine.get_params()
 
 
-@pytest.mark.xfail(reason="scikit-learn's docstring parser warns of the section Guarantees")
 @pytest.mark.parametrize("machine", [maxmargin.LinearSVC(), maxmargin.LinearSVR(), maxmargin.LogisticRegression()])
 def test_notebooks_show_machines_without_a_warning(machine):
     assert type(machine).__name__ in machine._repr_html_()

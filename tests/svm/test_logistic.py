@@ -83,8 +83,6 @@ def test_probabilities(scheme, k):
     np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
     assert np.array_equal(machine.classes_[p.argmax(axis=1)], machine.predict(X))
     np.testing.assert_allclose(np.exp(machine.predict_log_proba(X)), p, atol=1e-12)
-    accuracy = np.mean(machine.predict(X) == y)
-    assert accuracy == pytest.approx(p.max(axis=1).mean(), abs=0.1)
 
 
 def test_a_free_bias_makes_mean_probabilities_the_frequencies():
@@ -170,8 +168,14 @@ def test_warm_start_and_limits(options):
     machine.set_params(max_iter=1000).fit(X, y)
     assert machine.solution_.status is Status.CONVERGED
     assert machine.solution_.primal == pytest.approx(cold.solution_.primal, rel=1e-6)
-    machine.fit(X, y)
-    assert machine.n_iter_ <= cold.n_iter_
+
+
+@pytest.mark.parametrize("options", [{}, {"penalty": "l1"}, {"multi_class": "ovr"}])
+def test_warm_start_of_a_finished_fit_costs_little(options):
+    X, y = blobs(3000, 10, 3)
+    machine = LogisticRegression(warm_start=True, **options).fit(X, y)
+    cold = machine.n_iter_
+    assert machine.fit(X, y).n_iter_ <= min(5, cold)
 
 
 @pytest.mark.parametrize("options", [{}, {"penalty": "l1"}, {"multi_class": "ovr"}])
@@ -210,19 +214,12 @@ def test_bad_parameters_raise(options, message):
         LogisticRegression(**options).fit(*blobs(k=2))
 
 
-UNCHECKED = pytest.mark.xfail(reason="the multinomial path checks neither penalty nor solver")
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [pytest.param(*case, marks=UNCHECKED if i in (2, 5) else ()) for i, case in enumerate(ERRORS)],
-)
+@pytest.mark.parametrize(("options", "message"), ERRORS)
 def test_bad_parameters_raise_with_three_classes(options, message):
     with pytest.raises(ValueError, match=message):
         LogisticRegression(**options).fit(*blobs(k=3))
 
 
-@pytest.mark.xfail(reason="predict_proba looks at multi_class as it is now, not as it was fitted")
 def test_parameters_set_after_the_fit_do_not_change_the_model():
     X, y = blobs(k=3)
     machine = LogisticRegression().fit(X, y)

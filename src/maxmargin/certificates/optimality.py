@@ -230,13 +230,17 @@ class _Check:
         """The objective at w = 0 with the best constant bias; in a regression without the tube."""
         if self.hard:
             return 0.0
-        zero, b = np.zeros_like(self.sign), 0.0
+        b = 0.0
         if self.h.width > 0.0:
             bare = arithmetic_of(self.claim.loss, math.nan, 0.0)
             assert bare is not None
             return _Check(self.claim, bare, self.X, self.sign, self.target, self.cost)._null_primal()
         if self.claim.fit_intercept and not self.claim.penalty_scale:
-            b = 0.5 * sum(bias_interval(zero, self.sign, self.target, self.cost, self.h))
+            sign, target, cost = self.sign, self.target, self.cost
+            if self.claim.classes is not None:  # at w = 0 all rows of a class are alike
+                sign, target = np.array([-1.0, 1.0]), np.full(2, self.h.margin)
+                cost = np.array([float(self.cost[self.sign == s].sum()) for s in sign])
+            b = 0.5 * sum(bias_interval(np.zeros_like(sign), sign, target, cost, self.h))
         return float(self.cost @ self.h.value(self.target - self.sign * b))
 
     def _stationarity_off(self, apart: float) -> float:

@@ -148,7 +148,8 @@ class _Run:
         try:
             if start is not None:
                 self._keep(certified(problem, start.alpha, start.W, start.b))
-            status = self._newton() if problem.loss == "multinomial" else self._descent()
+            if self.best_gap > self.solver.tol:
+                status = self._newton() if problem.loss == "multinomial" else self._descent()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except _core.DeadlineReached:

@@ -153,8 +153,8 @@ class JointNewton:
             still = now > 0.5 * apart and violation > 0.5 * before and sigma > 10.0 * float(cost.max())
             stalled = stalled + 1 if still else 0
             apart, before, anchor = min(now, apart), violation, alpha
-            if not self.direct and self.best.gap <= self.tol:
-                break
+            if self.best.gap <= self.tol and (not self.direct or found.gap > self.best.gap):
+                break  # good enough, or rounding has taken over
             sigma *= 10.0
             if sigma > 1e12 * float(cost.max()):
                 break
@@ -185,7 +185,7 @@ class JointNewton:
             decrement = float((g_W * dW).sum()) + (float(g_b @ db) / bias.value if bias.value else 0.0)
             idle = idle + 1 if decrement > 0.5 * smallest else 0
             smallest = min(decrement, smallest)
-            if idle >= 12:
+            if idle >= (60 if self.best.gap > self.tol else 12):
                 return alpha
             d_scores = problem.scores(dW, db)
             t = self._line_search(curve, W, b, dW, db, scores, d_scores, ridge, centre)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -11,11 +12,11 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.model_selection import StratifiedKFold
 from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+import maxmargin._core as _core
 from maxmargin.certificates import (
     CombinedCertificate,
     JointCertificate,
@@ -65,7 +66,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         loss = self._loss()
         bias = make_bias(self.fit_intercept, self.penalize_intercept, self.intercept_scaling)
         C = positive_number("C", self.C, infinite=True)
-        check_penalty(self.penalty, loss, C == np.inf)
+        check_penalty(self.penalty, loss, hard=math.isinf(C))
         data = LabelledRows.from_arrays(X, y, sample_weight, self.class_weight)
         self._fitted_scheme = scheme = self._scheme(len(data.classes))
         progress.begin(X, y)
@@ -168,7 +169,12 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         start = old if isinstance(old, JointSolution) and old.alpha.shape == problem.shape else None
         watch = Watch(self.max_seconds, progress)
         solver = make_joint_solver(
-            self.solver, self._joint, tol=float(self.tol), max_iter=int(self.max_iter), n_threads=n_threads, seed=self._seed()
+            self.solver,
+            self._joint,
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            n_threads=n_threads,
+            seed=self._seed(),
         )
         solution = solver.solve(problem, start=start, watch=watch)
         self._store_joint(data.classes, solution)
@@ -200,28 +206,41 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
 
     def _calibrate(self, X: Any, y: Any, data: LabelledRows, scheme: str) -> None:
         """Learn the steepness of the probabilities from scores of held-out rows, where the machine asks for it."""
-        if hasattr(self, "steepness_"):
-            del self.steepness_
+        self.__dict__.pop("steepness_", None)
         if not getattr(self, "probability", False):
             return
-        fewest = int(np.bincount(data.position[data.weight > 0.0], minlength=len(data.classes)).min())
-        if fewest < 2:
-            raise ValueError(
-                "probability=True needs at least two rows of every class, to learn from one and test on another"
-            )
+        fold, n_folds = self._folds(data)
         weight = check_weights(self._sample_weight, len(data.position))
         scores: list[Vector] = []
         rows: list[NDArray[np.intp]] = []
-        live = np.flatnonzero(data.weight > 0.0)
-        folds = StratifiedKFold(min(N_FOLDS, fewest), shuffle=True, random_state=0)
-        for learn, test in folds.split(live, data.position[live]):
+        for part in range(n_folds):
+            learn, test = np.flatnonzero((fold >= 0) & (fold != part)), np.flatnonzero(fold == part)
             other = clone(self).set_params(probability=False, verbose=0, warm_start=False)
             other.__dict__.pop("_skl_callbacks", None)  # listeners hear of one fit, not of six
-            other._fit(data.X[live[learn]], np.asarray(y)[live[learn]], weight[live[learn]])
-            scores.append(np.asarray(other.decision_function(data.X[live[test]])))
-            rows.append(live[test])
+            other._fit(data.X[learn], np.asarray(y)[learn], weight[learn])
+            scores.append(np.asarray(other.decision_function(data.X[test])))
+            rows.append(test)
+        if not rows:  # nothing can be held out
+            scores, rows = [np.asarray(self.decision_function(data.X))], [np.arange(len(fold))]
         order = np.concatenate(rows)
         self.steepness_ = fit_steepness(np.concatenate(scores), data.position[order], data.weight[order])
+
+    def _folds(self, data: LabelledRows) -> tuple[NDArray[np.intp], int]:
+        """The fold of every row (−1: weight zero), and how many there are; equal rows of a class share one.
+
+        So a weight of k is the same as k repetitions here, too.
+        """
+        key = np.empty(len(data.position))
+        _core.scores(data.rows, np.random.default_rng(0).standard_normal(data.rows.shape[1]), 0.0, key, 1)
+        fold = np.full(len(key), -1, dtype=np.intp)
+        members = [np.flatnonzero((data.position == k) & (data.weight > 0.0)) for k in range(len(data.classes))]
+        ranks = [np.unique(key[rows], return_inverse=True)[1] for rows in members]
+        counts = [int(rank.max()) + 1 for rank in ranks]
+        n_folds = min([N_FOLDS, *(count for count in counts if count > 1)]) if max(counts) > 1 else 0
+        for rows, rank, count in zip(members, ranks, counts, strict=True):
+            # A class of one distinct row is always learned from, never tested on.
+            fold[rows] = rank % n_folds if count > 1 else n_folds
+        return fold, n_folds
 
     def decision_function(self, X: Any) -> Any:
         """Scores ⟨w, x⟩ + b: one per row for two classes (positive means ``classes_[1]``), one per class for more."""

@@ -87,6 +87,7 @@ def solve_all(
         try:
             _follow(futures, watch, watches)
         except KeyboardInterrupt:
+            watch.interrupted = True
             for other in watches:
                 other.cancel()
         return [future.result() for future in futures], watch
@@ -111,4 +112,4 @@ def _follow(futures: list[Future[Solution]], watch: Watch, watches: list[Watch])
 
 def was_interrupted(solutions: list[Solution], watch: Watch) -> bool:
     """Whether Ctrl-C, not a listener, ended the work."""
-    return any(s.status is Status.INTERRUPTED for s in solutions) and not watch.stop_requested
+    return watch.interrupted or (any(s.status is Status.INTERRUPTED for s in solutions) and not watch.stop_requested)
