@@ -124,8 +124,8 @@ struct Joined {
         q.bias_center = center.data(), q.bias_gain = bias_gain, q.scratch = scratch.data();
         q.order = order.data(), q.random = 7;
     }
-    // Rows of cost or curvature 0 are left alone.
-    bool idle(index_t i) const { return cost[i] == 0.0 || norms[i] + q.bias_gain == 0.0; }
+    // Rows of cost 0 are left alone.
+    bool idle(index_t i) const { return cost[i] == 0.0; }
     bool idle() const {
         return std::all_of(order.begin(), order.end(), [this](index_t i) { return idle(i); });
     }
@@ -165,9 +165,8 @@ struct Joined {
         bool sums = true, bounds = true;
         for (index_t c = 0; c < k; ++c) sums = sums && near(class_sum[c], wanted[c], static_cast<double>(n));
         for (index_t i = 0; i < n; ++i) {
-            // The slopes' rounding counts more in rows of little curvature.
             const double sum = std::accumulate(&alpha[i * k], &alpha[i * k] + k, 0.0);
-            sums = sums && (idle(i) || near(sum, 0.0, 1.0 + 1e-3 / (norms[i] + q.bias_gain)));
+            sums = sums && (idle(i) || near(sum, 0.0, static_cast<double>(k)));
             for (index_t c = 0; c < k; ++c) bounds = bounds && alpha[i * k + c] <= upper(i, c);
         }
         CHECK(sums && bounds);
