@@ -166,7 +166,7 @@ struct Joined {
         for (index_t c = 0; c < k; ++c) sums = sums && near(class_sum[c], wanted[c], static_cast<double>(n));
         for (index_t i = 0; i < n; ++i) {
             const double sum = std::accumulate(&alpha[i * k], &alpha[i * k] + k, 0.0);
-            sums = sums && (idle(i) || near(sum, 0.0, static_cast<double>(k)));
+            sums = sums && (idle(i) || near(sum, 0.0, 16.0 * static_cast<double>(k)));
             for (index_t c = 0; c < k; ++c) bounds = bounds && alpha[i * k + c] <= upper(i, c);
         }
         CHECK(sums && bounds);

@@ -26,7 +26,8 @@ def test_no_hyperplane_of_that_norm_has_less_loss():
     for _ in range(300):
         w = found.solution.w + 0.05 * rng.standard_normal(3)
         w *= min(1.0, np.sqrt(0.3) / np.linalg.norm(w))
-        other = objective(X, y, np.ones(150), w, found.solution.b + 0.05 * rng.standard_normal(), 1) - 0.5 * float(w @ w)
+        b = found.solution.b + 0.05 * rng.standard_normal()
+        other = objective(X, y, np.ones(150), w, b, 1) - 0.5 * float(w @ w)
         assert other >= found.loss - 1e-5 * found.loss
 
 
