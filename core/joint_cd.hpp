@@ -71,10 +71,10 @@ inline double joint_violation(const double* slope, const double* alpha, double c
     return larger(highest - lowest, 0.0);
 }
 
-// The change to the minimiser of a row's part. Dividing by a small A magnifies rounding, so that the label's
+// The minimiser of a row's part, in `level`. Dividing by a small A magnifies rounding, so that the label's
 // own multiplier is what balances the others; where it is at its bound, they are scaled to balance it.
 inline void best_row(double* slope, const double* alpha, double A, double cost, index_t label, index_t k,
-                     double* level, double* change) {
+                     double* level) {
     for (index_t m = 0; m < k; ++m) slope[m] -= A * alpha[m];
     const double beta = balancing_level(slope, A, cost, label, k, level);
     double others = 0.0;
@@ -90,12 +90,10 @@ inline void best_row(double* slope, const double* alpha, double A, double cost, 
         total -= level[m];
     }
     level[label] = bound && others > 0.0 ? cost : smaller(total, cost);
-    for (index_t m = 0; m < k; ++m) change[m] = level[m] - alpha[m];
 }
 
 // A row without any entry and no bias: everything goes to the steepest other class.
-inline void best_empty_row(const double* slope, const double* alpha, double cost, index_t label, index_t k,
-                           double* change) {
+inline void best_empty_row(const double* slope, double cost, index_t label, index_t k, double* level) {
     index_t steepest = label == 0 ? 1 : 0;
     for (index_t m = 0; m < k; ++m)
         if (m != label && slope[m] > slope[steepest]) steepest = m;
@@ -136,13 +134,14 @@ JointReport joint_rows(const Rows& rows, JointState& q, Watch* watch) {
             continue;
         }
         if (A > 0.0)
-            best_row(slope, alpha, A, cost, label, k, level, change);
+            best_row(slope, alpha, A, cost, label, k, level);
         else
-            best_empty_row(slope, alpha, cost, label, k, change);
+            best_empty_row(slope, cost, label, k, level);
         bool moved = false;
         for (index_t m = 0; m < k; ++m) {
+            change[m] = level[m] - alpha[m];
             moved = moved || change[m] != 0.0;
-            alpha[m] += change[m];
+            alpha[m] = level[m];
             q.class_sum[m] += change[m];
         }
         if (moved) add_classes(rows, i, change, k, q.W);
