@@ -97,7 +97,7 @@ inline void best_empty_row(const double* slope, double cost, index_t label, inde
     index_t steepest = label == 0 ? 1 : 0;
     for (index_t m = 0; m < k; ++m)
         if (m != label && slope[m] > slope[steepest]) steepest = m;
-    for (index_t m = 0; m < k; ++m) change[m] = (m == label ? cost : m == steepest ? -cost : 0.0) - alpha[m];
+    for (index_t m = 0; m < k; ++m) level[m] = m == label ? cost : m == steepest ? -cost : 0.0;
 }
 
 template <class Rows>
