@@ -36,7 +36,7 @@ def test_two_classes(machine):
 
 @pytest.mark.parametrize("machine", REGRESSIONS, ids=str)
 def test_regression(machine):
-    found = outcomes(machine, range(12 * ROUND))
+    found = outcomes(machine, range(6 * ROUND))
     keep(found)
     assert enough_compared(found)
 
