@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
-COOLING = (1.0, 0.1, 1e-2, 1e-3, 1e-4, 1e-5, 1e-6)
-MOST_STEPS = 60
+COOLING = tuple(10.0 ** (-k / 2) for k in range(13))
+MOST_STEPS = 40
+LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e10  # in units of the mean curvature
 
 
 def least_loss(scores: Vector, label: Labels, loss: str) -> float:
@@ -44,7 +45,9 @@ def _value(raised: Vector, label: Labels, b: Vector, temperature: float) -> floa
 
 
 def _best(raised: Vector, label: Labels, b: Vector, temperature: float) -> Vector:
-    counts = np.bincount(label, minlength=len(b)).astype(np.float64)
+    """Newton's method; where a step does not help, its matrix is made heavier until it does."""
+    n_classes, damping = len(b), LEAST_DAMPING
+    counts = np.bincount(label, minlength=n_classes).astype(np.float64)
     value = _value(raised, label, b, temperature)
     for _ in range(MOST_STEPS):
         z = (raised + b) / temperature
@@ -52,20 +55,18 @@ def _best(raised: Vector, label: Labels, b: Vector, temperature: float) -> Vecto
         p /= p.sum(axis=1, keepdims=True)
         gradient = p.sum(axis=0) - counts
         curvature = (np.diag(p.sum(axis=0)) - p.T @ p) / temperature
-        size = float(np.trace(curvature)) / len(b)
-        # Equal shifts of all biases change nothing: the constant direction is filled up. A little more for flat ones.
-        curvature += size / len(b) + (1e-9 * size + 1e-12) * np.eye(len(b))
-        step = -np.linalg.solve(curvature, gradient)
-        gain = -float(gradient @ step)
-        if not gain > 1e-13 * abs(value):
-            break
-        length = 1.0
-        while length > 1e-6:
-            new = _value(raised, label, b + length * step, temperature)
-            if new <= value - 1e-4 * length * gain:
+        size = max(float(np.trace(curvature)), 1e-12 * len(label) / temperature) / n_classes
+        curvature += size / n_classes  # equal shifts of all biases change nothing: fill that direction up
+        while damping <= MOST_DAMPING:
+            step = -np.linalg.solve(curvature + damping * size * np.eye(n_classes), gradient)
+            gain = -float(gradient @ step)
+            new = _value(raised, label, b + step, temperature)
+            if new <= value - 1e-4 * gain:
                 break
-            length *= 0.5
+            damping *= 10.0
         else:
-            break
-        b, value = b + length * step, new
+            return b
+        b, value, damping = b + step, new, max(LEAST_DAMPING, 0.1 * damping)
+        if gain <= 1e-10 * abs(value) and damping <= 1e-6:
+            return b
     return b
