@@ -1,5 +1,8 @@
 // The iterates of the solvers as Python objects: pointers into NumPy arrays that they keep alive.
 #pragma once
+#include <numeric>
+#include <vector>
+
 #include "bind_views.hpp"
 
 namespace maxmargin {
@@ -30,18 +33,32 @@ struct Barrier {
     }
 };
 
+// Owns the rows and blocks of a Visits.
+struct VisitOrder {
+    std::vector<std::int32_t> rows, blocks;
+    VisitOrder(Visits& visits, index_t n, std::uint64_t seed)
+        : rows(static_cast<std::size_t>(n)), blocks(static_cast<std::size_t>(visit_blocks(n))) {
+        visits.rows = rows.data();
+        visits.blocks = blocks.data();
+        visits.random = seed;
+        everything(visits);
+    }
+    void everything(Visits& visits) {
+        std::iota(rows.begin(), rows.end(), 0);
+        visits.n_active = static_cast<index_t>(rows.size());
+    }
+};
+
 struct Descent {
     DescentState state;
+    VisitOrder order;
     index_t n_weights = 0;
     nb::object owner;
     Descent(In y, In lower, In upper, In diagonal, double kink, In target, In sq_norm, Out alpha, Out w,
-            Array<std::int32_t, 1> order, double bias_center, double bias_gain, double signed_sum,
-            std::uint64_t seed) {
+            double bias_center, double bias_gain, double signed_sum, std::uint64_t seed)
+        : order(state.visits, static_cast<index_t>(y.size()), seed) {
         const auto n = static_cast<index_t>(y.size());
-        expect(static_cast<index_t>(order.size()) == n, "order has a wrong length");
-        for (index_t i = 0; i < n; ++i)
-            expect(order.data()[i] >= 0 && order.data()[i] < n, "order leaves the rows");
-        state.n = state.n_active = n;
+        state.n = n;
         state.y = y.data();
         state.lower = at(lower, n, "lower");
         state.upper = at(upper, n, "upper");
@@ -52,16 +69,14 @@ struct Descent {
         state.alpha = at(alpha, n, "alpha");
         state.w = w.data();
         n_weights = static_cast<index_t>(w.size());
-        state.order = order.data();
         state.bias_center = bias_center;
         state.bias_gain = bias_gain;
         state.signed_sum = signed_sum;
-        state.random = seed;
         unshrink();
-        owner = nb::make_tuple(y, lower, upper, diagonal, target, sq_norm, alpha, w, order);
+        owner = nb::make_tuple(y, lower, upper, diagonal, target, sq_norm, alpha, w);
     }
     void unshrink() {
-        state.n_active = state.n;
+        order.everything(state.visits);
         state.shrink_high = __builtin_inf();
         state.shrink_low = -__builtin_inf();
     }
@@ -89,17 +104,16 @@ void expect_positions(const std::int32_t* p, index_t n, index_t end, const char*
 
 struct Joint {
     JointState state;
+    VisitOrder order;
     nb::object owner;
     Joint(Array<const std::int32_t, 1> label, In cost, In sq_norm, Array<double, 2> alpha, Array<double, 2> W,
-          Out class_sum, In bias_center, double bias_gain, Out scratch, Array<std::int32_t, 1> order,
-          std::uint64_t seed) {
+          Out class_sum, In bias_center, double bias_gain, Out scratch, std::uint64_t seed)
+        : order(state.visits, static_cast<index_t>(label.size()), seed) {
         const auto n = static_cast<index_t>(label.size()), k = static_cast<index_t>(alpha.shape(1));
-        expect(static_cast<index_t>(alpha.shape(0)) == n && static_cast<index_t>(W.shape(1)) == k &&
-                   static_cast<index_t>(order.size()) == n && k >= 2,
-               "alpha, W or order has a wrong shape");
+        expect(static_cast<index_t>(alpha.shape(0)) == n && static_cast<index_t>(W.shape(1)) == k && k >= 2,
+               "alpha or W has a wrong shape");
         expect_positions(label.data(), n, k, "a label leaves the classes");
-        expect_positions(order.data(), n, n, "order leaves the rows");
-        state.n = state.n_active = n;
+        state.n = n;
         state.n_classes = k;
         state.label = label.data();
         state.cost = at(cost, n, "cost");
@@ -110,12 +124,15 @@ struct Joint {
         state.bias_center = at(bias_center, k, "bias_center");
         state.bias_gain = bias_gain;
         state.scratch = at(scratch, 3 * k, "scratch");
-        state.order = order.data();
-        state.random = seed;
         n_cols = static_cast<index_t>(W.shape(0));
-        owner = nb::make_tuple(label, cost, sq_norm, alpha, W, class_sum, bias_center, scratch, order);
+        owner = nb::make_tuple(label, cost, sq_norm, alpha, W, class_sum, bias_center, scratch);
+        unshrink();
     }
     index_t n_cols = 0;
+    void unshrink() {
+        order.everything(state.visits);
+        state.shrink_beyond = __builtin_inf();
+    }
     // The largest violation of the optimality conditions met in the epoch.
     double epoch(const Rows& rows, PyWatch* watch) {
         expect(rows.view.n_rows == state.n && rows.view.n_cols == n_cols, "rows and state differ in shape");
@@ -125,6 +142,7 @@ struct Joint {
             report = core().joint_epoch(rows.view, state, watch != nullptr ? &watch->watch : nullptr);
         }
         if (report.stopped) raise_stop(*watch);
+        state.shrink_beyond = report.violation > 0.0 ? report.violation : __builtin_inf();
         return report.violation;
     }
 };
@@ -132,14 +150,13 @@ struct Joint {
 void bind_joint(nb::module_& m) {
     nb::class_<Joint>(m, "Joint")
         .def(nb::init<Array<const std::int32_t, 1>, In, In, Array<double, 2>, Array<double, 2>, Out, In,
-                      double, Out, Array<std::int32_t, 1>, std::uint64_t>(),
+                      double, Out, std::uint64_t>(),
              "label"_a.noconvert(), "cost"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(),
              "W"_a.noconvert(), "class_sum"_a.noconvert(), "bias_center"_a.noconvert(), "bias_gain"_a,
-             "scratch"_a.noconvert(), "order"_a.noconvert(), "seed"_a)
+             "scratch"_a.noconvert(), "seed"_a)
         .def("epoch", &Joint::epoch, "rows"_a, "watch"_a.none() = nb::none())
-        .def("leave_out", [](Joint& q, double below) { q.state.shrink_below = below; })
-        .def("unshrink", [](Joint& q) { q.state.n_active = q.state.n; })
-        .def_prop_ro("n_active", [](const Joint& q) { return q.state.n_active; });
+        .def("unshrink", &Joint::unshrink)
+        .def_prop_ro("n_active", [](const Joint& q) { return q.state.visits.n_active; });
     m.def(
         "lasso_sweeps",
         [](Array<const double, 2> H, In g, In price, In w, Out d, Out Hd, index_t max_sweeps, double tol,
@@ -207,15 +224,13 @@ void bind_states(nb::module_& m) {
         });
     bind_joint(m);
     nb::class_<Descent>(m, "Descent")
-        .def(nb::init<In, In, In, In, double, In, In, Out, Out, Array<std::int32_t, 1>, double, double,
-                      double, std::uint64_t>(),
+        .def(nb::init<In, In, In, In, double, In, In, Out, Out, double, double, double, std::uint64_t>(),
              "y"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "diagonal"_a.noconvert(),
              "kink"_a, "target"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(),
-             "w"_a.noconvert(), "order"_a.noconvert(), "bias_center"_a, "bias_gain"_a, "signed_sum"_a,
-             "seed"_a)
+             "w"_a.noconvert(), "bias_center"_a, "bias_gain"_a, "signed_sum"_a, "seed"_a)
         .def("epoch", &Descent::epoch, "rows"_a, "watch"_a.none() = nb::none())
         .def("unshrink", &Descent::unshrink)
-        .def_prop_ro("n_active", [](const Descent& q) { return q.state.n_active; })
+        .def_prop_ro("n_active", [](const Descent& q) { return q.state.visits.n_active; })
         .def_prop_rw(
             "bias_center", [](const Descent& q) { return q.state.bias_center; },
             [](Descent& q, double b) { q.state.bias_center = b; })

@@ -60,15 +60,25 @@ void add_classes(const CsrRows<T, I>& rows, index_t i, const double* change, ind
 }
 
 // How far a row's multipliers are from optimal: max over all of −slope, less the least over those that may
-// fall.
-inline double joint_violation(const double* slope, const double* alpha, double cost, index_t label,
-                              index_t k) {
+// rise. Where only one may rise, the row sits in a corner, and a negative value says how firmly.
+struct RowState {
+    double violation;
+    bool corner;
+};
+
+inline RowState judge_row(const double* slope, const double* alpha, double cost, index_t label, index_t k) {
     double highest = -__builtin_inf(), lowest = __builtin_inf();
+    index_t n_free = 0, free = 0;
     for (index_t m = 0; m < k; ++m) {
-        highest = larger(highest, slope[m]);
-        if (alpha[m] < (m == label ? cost : 0.0)) lowest = smaller(lowest, slope[m]);
+        if (alpha[m] < (m == label ? cost : 0.0)) {
+            lowest = smaller(lowest, slope[m]);
+            ++n_free;
+            free = m;
+        }
     }
-    return larger(highest - lowest, 0.0);
+    for (index_t m = 0; m < k; ++m)
+        if (n_free != 1 || m != free) highest = larger(highest, slope[m]);
+    return {highest - lowest, n_free == 1};
 }
 
 // The minimiser of a row's part, in `level`. Dividing by a small A magnifies rounding, so that the label's
@@ -105,34 +115,18 @@ JointReport joint_rows(const Rows& rows, JointState& q, Watch* watch) {
     const index_t k = q.n_classes;
     double *slope = q.scratch, *level = slope + k, *change = level + k;
     JointReport report;
-    for (index_t p = q.n_active - 1; p > 0; --p) {
-        const auto j =
-            static_cast<index_t>((next_random(q.random) >> 32) * static_cast<std::uint64_t>(p + 1) >> 32);
-        const std::int32_t held = q.order[p];
-        q.order[p] = q.order[j];
-        q.order[j] = held;
-    }
-    for (index_t p = 0; p < q.n_active; ++p) {
-        if ((p & 63) == 0 && watch != nullptr && watch->stop()) {
-            report.stopped = true;
-            break;
-        }
-        const index_t i = q.order[p], label = q.label[i];
+    report.stopped = visit_active(q.visits, watch, [&](index_t i) {
+        const index_t label = q.label[i];
         const double cost = q.cost[i], A = q.sq_norm[i] + q.bias_gain;
-        if (!(cost > 0.0)) continue;
+        if (!(cost > 0.0)) return true;
         double* alpha = q.alpha + i * k;
         for (index_t m = 0; m < k; ++m)
             slope[m] = q.bias_center[m] + q.bias_gain * q.class_sum[m] + (m == label ? 0.0 : 1.0);
         class_scores(rows, i, q.W, k, slope);
-        const double violation = joint_violation(slope, alpha, cost, label, k);
-        report.violation = larger(report.violation, violation);
-        if (violation <= q.shrink_below) {  // keep the row behind the active part
-            --q.n_active;
-            q.order[p] = q.order[q.n_active];
-            q.order[q.n_active] = static_cast<std::int32_t>(i);
-            --p;
-            continue;
-        }
+        const RowState found = judge_row(slope, alpha, cost, label, k);
+        if (found.corner && found.violation < -q.shrink_beyond) return false;
+        report.violation = larger(report.violation, found.violation);
+        if (found.corner && found.violation <= 0.0) return true;
         if (A > 0.0)
             best_row(slope, alpha, A, cost, label, k, level);
         else
@@ -145,7 +139,8 @@ JointReport joint_rows(const Rows& rows, JointState& q, Watch* watch) {
             q.class_sum[m] += change[m];
         }
         if (moved) add_classes(rows, i, change, k, q.W);
-    }
+        return true;
+    });
     return report;
 }
 

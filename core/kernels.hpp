@@ -29,6 +29,16 @@ struct BarrierState {
     double* d_margin = nullptr;
 };
 
+// Which rows an epoch takes, and in which order (visits.hpp).
+struct Visits {
+    std::int32_t* rows = nullptr;    // the active ones, rising
+    std::int32_t* blocks = nullptr;  // scratch of visit_blocks(n) entries
+    index_t n_active = 0;
+    std::uint64_t random = 0;
+};
+inline constexpr index_t visit_block(index_t n) { return n < 64 ? 1 : n < 2048 ? n / 64 : 32; }
+inline constexpr index_t visit_blocks(index_t n) { return n / 32 + 128; }  // enough for any active part of n
+
 struct DescentState {
     index_t n = 0;
     const double* y = nullptr;
@@ -40,13 +50,11 @@ struct DescentState {
     const double* sq_norm = nullptr;
     double* alpha = nullptr;
     double* w = nullptr;
-    std::int32_t* order = nullptr;  // permutation; the first n_active entries take part
-    index_t n_active = 0;
+    Visits visits;
     double bias_center = 0.0;  // b = bias_center + bias_gain Σ alpha y
     double bias_gain = 0.0;
     double signed_sum = 0.0;  // Σ alpha y
     double shrink_high = 0.0, shrink_low = 0.0;
-    std::uint64_t random = 0;
 };
 
 struct EpochReport {
@@ -78,10 +86,8 @@ struct JointState {
     const double* bias_center = nullptr;  // b_m = bias_center_m + bias_gain class_sum_m
     double bias_gain = 0.0;
     double* scratch = nullptr;  // 3 n_classes
-    std::int32_t* order = nullptr;
-    index_t n_active = 0;
-    double shrink_below = 0.0;  // rows whose violation stays below this are left out
-    std::uint64_t random = 0;
+    Visits visits;
+    double shrink_beyond = 0.0;  // rows that sit in a corner more firmly than this are left out
 };
 
 struct JointReport {

@@ -10,23 +10,36 @@ struct Box {
 
 constexpr double bias_center = 0.2;
 
-bool is_permutation(const std::vector<std::int32_t>& order) {
-    std::vector<int> seen(order.size());
-    for (const std::int32_t i : order) ++seen.at(i);
-    return std::count(seen.begin(), seen.end(), 1) == static_cast<index_t>(order.size());
-}
+// The rows of a Visits, and what must hold of them: active rows rise.
+struct Order {
+    std::vector<std::int32_t> rows, blocks;
+    Order(Visits& v, index_t n) : rows(n), blocks(visit_blocks(n)) {
+        v.rows = rows.data(), v.blocks = blocks.data(), v.random = 7;
+        everything(v);
+    }
+    void everything(Visits& v) {
+        std::iota(rows.begin(), rows.end(), 0);
+        v.n_active = static_cast<index_t>(rows.size());
+    }
+    bool sound(const Visits& v) const {
+        bool rising = v.n_active >= 0 && v.n_active <= static_cast<index_t>(rows.size());
+        for (index_t k = 0; rising && k < v.n_active; ++k)
+            rising = rows[k] >= (k > 0 ? rows[k - 1] + 1 : 0) && rows[k] < static_cast<index_t>(rows.size());
+        return rising;
+    }
+};
 
 // A dual problem and the iterate that starts somewhere inside, at 0 and at both bounds.
 struct Descending {
     const Matrix& m;
     index_t n = m.n;
     Vec y, lower, upper, diagonal, target, norms, alpha, w;
-    std::vector<std::int32_t> order;
     DescentState q;
+    Order order{q.visits, n};
     Descending(const Kernels& k, const Matrix& matrix, Box box, double bias_gain) : m(matrix) {
         const Vec C = random_vector(n, 0.1, 2);
         target = random_vector(n, 0.8, 1.5), norms.resize(n), diagonal.resize(n), alpha.resize(n);
-        y.assign(n, 1.0), lower.assign(n, 0.0), upper.assign(n, inf), order.resize(n);
+        y.assign(n, 1.0), lower.assign(n, 0.0), upper.assign(n, inf);
         k.squared_norms(m.view(), norms.data(), Execution{});
         for (index_t i = 0; i < n; ++i) {
             box.squared ? diagonal[i] = 0.5 / C[i] : upper[i] = C[i];
@@ -36,11 +49,10 @@ struct Descending {
             if (box.regression && i % 8 >= 4) alpha[i] *= -1.0;
             if (i % 11 == 10) lower[i] = upper[i] = alpha[i] = 0.0;  // a row without cost
         }
-        std::iota(order.begin(), order.end(), 0);
         w = m.combine(signed_alpha());
-        q.n = q.n_active = n, q.y = y.data(), q.lower = lower.data(), q.upper = upper.data();
+        q.n = n, q.y = y.data(), q.lower = lower.data(), q.upper = upper.data();
         q.diagonal = diagonal.data(), q.kink = box.kink, q.target = target.data(), q.sq_norm = norms.data();
-        q.alpha = alpha.data(), q.w = w.data(), q.order = order.data(), q.random = 7;
+        q.alpha = alpha.data(), q.w = w.data();
         q.bias_center = bias_center, q.bias_gain = bias_gain, q.signed_sum = total(signed_alpha());
         q.shrink_high = inf, q.shrink_low = -inf;
     }
@@ -69,8 +81,7 @@ struct Descending {
         CHECK(near(q.signed_sum, total(signed_alpha()), static_cast<double>(n)));
         CHECK(std::equal(alpha.begin(), alpha.end(), upper.begin(), std::less_equal<>()));
         CHECK(std::equal(alpha.begin(), alpha.end(), lower.begin(), std::greater_equal<>()));
-        CHECK(is_permutation(order));
-        CHECK(q.n_active >= 0 && q.n_active <= n);
+        CHECK(order.sound(q.visits));
     }
 };
 
@@ -88,7 +99,7 @@ void test_descent(const Kernels& k, const Matrix& m, Box box, double bias_gain) 
     }
     double last = p.n <= 16 ? inf : 0.0;
     for (int epoch = 0; last > 1e-9 && epoch < 100000; ++epoch) {
-        q.n_active = p.n, q.shrink_high = inf, q.shrink_low = -inf;
+        p.order.everything(q.visits), q.shrink_high = inf, q.shrink_low = -inf;
         const EpochReport report = k.descent_epoch(m.view(), q, nullptr);
         last = report.violation_high - report.violation_low;
     }
@@ -96,7 +107,7 @@ void test_descent(const Kernels& k, const Matrix& m, Box box, double bias_gain) 
     for (index_t i = 0; p.n <= 16 && i < p.n; ++i) CHECK(p.optimal(i));
     Watch stopped(always, nullptr, 0.0);
     const Vec held = p.alpha;
-    q.n_active = p.n;
+    p.order.everything(q.visits);
     CHECK(k.descent_epoch(m.view(), q, &stopped).stopped == (p.n > 0) && same(p.alpha, held));
 }
 
@@ -104,11 +115,12 @@ void test_descent(const Kernels& k, const Matrix& m, Box box, double bias_gain) 
 struct Joined {
     const Matrix& m;
     index_t n = m.n, k;
-    std::vector<std::int32_t> label, order;
+    std::vector<std::int32_t> label;
     Vec cost, norms, alpha, W, class_sum, center, scratch;
     JointState q;
+    Order order{q.visits, n};
     Joined(const Kernels& kernels, const Matrix& matrix, index_t n_classes, double bias_gain)
-        : m(matrix), k(n_classes), label(n), order(n), norms(n), alpha(n * k), W(m.d * k), class_sum(k) {
+        : m(matrix), k(n_classes), label(n), norms(n), alpha(n * k), W(m.d * k), class_sum(k) {
         cost = random_vector(n, 0.1, 2), center = random_vector(k, -0.3, 0.3), scratch.assign(3 * k, nan);
         kernels.squared_norms(m.view(), norms.data(), Execution{});
         for (index_t i = 0; i < n; ++i) {
@@ -117,17 +129,16 @@ struct Joined {
             if (i % 3 == 1)
                 alpha[i * k + label[i]] = 0.5 * cost[i], alpha[i * k + (label[i] + 1) % k] -= 0.5 * cost[i];
         }
-        std::iota(order.begin(), order.end(), 0);
         W = expected_W(), class_sum = expected_sums();
-        q.n = q.n_active = n, q.n_classes = k, q.label = label.data(), q.cost = cost.data();
+        q.n = n, q.n_classes = k, q.label = label.data(), q.cost = cost.data();
         q.sq_norm = norms.data(), q.alpha = alpha.data(), q.W = W.data(), q.class_sum = class_sum.data();
         q.bias_center = center.data(), q.bias_gain = bias_gain, q.scratch = scratch.data();
-        q.order = order.data(), q.random = 7;
+        q.shrink_beyond = inf;
     }
     // Rows of cost 0 are left alone.
     bool idle(index_t i) const { return cost[i] == 0.0; }
     bool idle() const {
-        return std::all_of(order.begin(), order.end(), [this](index_t i) { return idle(i); });
+        return std::all_of(cost.begin(), cost.end(), [](double c) { return c == 0.0; });
     }
     double upper(index_t i, index_t c) const { return c == label[i] ? cost[i] : 0.0; }
     Vec expected_W() const {
@@ -170,8 +181,7 @@ struct Joined {
             for (index_t c = 0; c < k; ++c) bounds = bounds && alpha[i * k + c] <= upper(i, c);
         }
         CHECK(sums && bounds);
-        CHECK(is_permutation(order));
-        CHECK(q.n_active >= 0 && q.n_active <= n);
+        CHECK(order.sound(q.visits));
     }
 };
 
@@ -182,20 +192,20 @@ void test_joint(const Kernels& kernels, const Matrix& m, index_t n_classes, doub
         const double before = p.objective(), rounding = epoch == 0 ? 0.0 : 1e-12 * (1.0 + std::abs(before));
         const JointReport report = kernels.joint_epoch(m.view(), q, nullptr);
         p.invariants();
-        q.shrink_below = 0.1 * report.violation;
+        q.shrink_beyond = report.violation > 0.0 ? report.violation : inf;
         CHECK(p.idle() ? report.violation == 0.0 : p.objective() < before + rounding);
         CHECK(!report.stopped);
     }
     double last = p.n <= 16 ? inf : 0.0;
     for (int epoch = 0; last > 1e-9 && epoch < 100000; ++epoch) {
-        q.n_active = p.n, q.shrink_below = 0.0;
+        p.order.everything(q.visits), q.shrink_beyond = inf;
         last = kernels.joint_epoch(m.view(), q, nullptr).violation;
     }
     CHECK(last <= 1e-9);
     for (index_t i = 0; p.n <= 16 && i < p.n; ++i) CHECK(p.idle(i) || p.violation(i) <= 1e-8);
     Watch stopped(always, nullptr, 0.0);
     const Vec held = p.alpha;
-    q.n_active = p.n;
+    p.order.everything(q.visits);
     CHECK(kernels.joint_epoch(m.view(), q, &stopped).stopped == (p.n > 0) && same(p.alpha, held));
 }
 

@@ -69,7 +69,6 @@ class Descent:
         sq_norm: F,
         alpha: F,
         w: F,
-        order: NDArray[np.int32],
         bias_center: float,
         bias_gain: float,
         signed_sum: float,
@@ -95,11 +94,9 @@ class Joint:
         bias_center: F,
         bias_gain: float,
         scratch: F,
-        order: NDArray[np.int32],
         seed: int,
     ) -> None: ...
     def epoch(self, rows: Rows, watch: Watch | None = None) -> float: ...
-    def leave_out(self, below: float, /) -> None: ...
     def unshrink(self) -> None: ...
     @property
     def n_active(self) -> int: ...

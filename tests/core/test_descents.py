@@ -56,8 +56,8 @@ def test_descent_reaches_the_optimum(instruction_set, loss, kind, gain):
     cost = np.linspace(0.5, 1.5, N)
     cost[::9] = 0.0
     box, sign, target = loss.dual_box(cost), loss.sign(y), loss.target(y).copy()
-    alpha, w, norms, order = np.zeros(N), np.zeros(D), np.square(X).sum(axis=1), np.arange(N, dtype=np.int32)
-    parts = (sign, box.lower, box.upper, box.diagonal, box.kink, target, norms, alpha, w, order)
+    alpha, w, norms = np.zeros(N), np.zeros(D), np.square(X).sum(axis=1)
+    parts = (sign, box.lower, box.upper, box.diagonal, box.kink, target, norms, alpha, w)
     descent = _core.Descent(*parts, bias_center=0.1, bias_gain=gain, signed_sum=0.0, seed=3)
     assert (descent.n_active, descent.bias, descent.bias_center) == (N, 0.1, 0.1)
 
@@ -93,24 +93,24 @@ def test_descent_reaches_the_optimum(instruction_set, loss, kind, gain):
 
 
 def test_the_kink_keeps_multipliers_of_small_errors_at_zero():
-    X, y, order = np.eye(4), np.array([0.2, -0.2, 2.0, -5.0]), np.arange(4, dtype=np.int32)
+    X, y = np.eye(4), np.array([0.2, -0.2, 2.0, -5.0])
     alpha, w, one, zero = np.zeros(4), np.zeros(4), np.ones(4), np.zeros(4)
-    descent = _core.Descent(one, -one, one, zero, 0.3, y, one, alpha, w, order, 0.0, 0.0, 0.0, 1)
+    descent = _core.Descent(one, -one, one, zero, 0.3, y, one, alpha, w, 0.0, 0.0, 0.0, 1)
     descent.epoch(_core.Rows.dense(X))
     assert alpha.tolist() == [0.0, 0.0, 1.0, -1.0]
     assert w.tolist() == alpha.tolist()
 
 
 def test_a_multiplier_at_the_kink_is_left_out_only_while_it_wants_to_stay():
-    X, target, order = _core.Rows.dense(np.eye(3)), np.array([0.4, -0.4, 0.0]), np.arange(3, dtype=np.int32)
-    for bias, left in ((0.0, [2]), (5.0, []), (-5.0, [])):
+    X, target = _core.Rows.dense(np.eye(3)), np.array([0.4, -0.4, 0.0])
+    for bias, n_left in ((0.0, 1), (5.0, 0), (-5.0, 0)):
         alpha, w, one = np.zeros(3), np.zeros(3), np.ones(3)
-        parts = (one, -one, one, np.zeros(3), 0.3, target, one, alpha, w, order.copy())
+        parts = (one, -one, one, np.zeros(3), 0.3, target, one, alpha, w)
         descent = _core.Descent(*parts, 0.0, 0.0, 0.0, seed=1)
         assert descent.epoch(X) == pytest.approx(0.2)
         descent.bias_center = bias
         descent.epoch(X)
-        assert parts[-1][descent.n_active :].tolist() == left
+        assert descent.n_active == 3 - n_left
         near(alpha, np.sign(-bias) * one if bias else np.array([0.1, -0.1, 0.0]))
 
 
@@ -132,7 +132,6 @@ class Joint:
             "bias_center": rng.uniform(-0.3, 0.3, n_classes),
             "bias_gain": gain,
             "scratch": np.full(3 * n_classes, np.nan),
-            "order": np.arange(n, dtype=np.int32),
         } | changed
         self.core = _core.Joint(**arrays, seed=4)
         vars(self).update(arrays)
@@ -161,7 +160,6 @@ class Joint:
         near(self.class_sum, self.alpha.sum(axis=0))
         near(self.alpha.sum(axis=1), np.zeros(len(self.X)))
         assert np.all(self.alpha <= self.upper())
-        assert sorted(self.order) == list(range(len(self.X)))
 
 
 @pytest.mark.parametrize("gain", [0.0, 0.5])
@@ -174,16 +172,15 @@ def test_joint_reaches_the_optimum(instruction_set, kind, n_classes, gain):
         p.cost[p.sq_norm == 0.0] = 0.0  # without a bias, empty rows are left alone
     values = [p.objective()]
     for epoch in range(30):
-        violation = p.core.epoch(rows)
+        p.core.epoch(rows)
         p.check_invariants()
         values.append(p.objective())
-        p.core.leave_out(0.1 * violation)
         if epoch % 10 == 9:
             p.core.unshrink()
             assert p.core.n_active == N
     assert falls(values)
     assert values[-1] < values[0]
-    p.core.leave_out(0.0)
+    p.core.unshrink()
     until_optimal(p.core, rows)
     p.check_invariants()
     slope, live = p.slope(), p.cost > 0.0
@@ -212,20 +209,18 @@ def test_multipliers_of_short_rows_sum_to_zero(instruction_set, size):
     p.check_invariants()
 
 
-def test_joint_reports_the_largest_violation_and_leaves_out_small_ones():
-    # Margins of 0.8, −0.8 and 4, where 1 is wanted.
+def test_joint_reports_the_largest_violation_and_leaves_out_rows_firmly_in_a_corner():
+    # Margins of 0.8, −0.8 and 4, where 1 is wanted: the last row's multipliers stay 0, whatever the others do.
     X, W = np.diag([1.0, -1.0, 5.0]), np.tile([-0.4, 0.4], (3, 1))
     p = Joint(X, 2, 0.0, label=i32(1, 1, 1), cost=np.ones(3), bias_center=np.zeros(2), W=W)
-    p.core.leave_out(np.inf)
-    assert p.core.epoch(_core.Rows.dense(X)) == pytest.approx(1.8)
-    assert p.core.n_active == 0
-    assert not p.alpha.any()
-    p.core.unshrink()
-    p.core.leave_out(0.1)
-    p.core.epoch(_core.Rows.dense(X))
-    assert p.core.n_active == 2
-    assert p.order[2] == 2
+    rows = _core.Rows.dense(X)
+    assert p.core.epoch(rows) == pytest.approx(1.8)
+    assert p.core.n_active == 3  # nothing to compare with yet
     near(p.alpha, np.array([[-0.1, 0.1], [-0.9, 0.9], [0.0, 0.0]]))
+    assert p.core.epoch(rows) == pytest.approx(0.0, abs=1e-12)
+    assert p.core.n_active == 2  # 3 beyond what is wanted, more than any violation
+    p.core.unshrink()
+    assert p.core.n_active == 3
 
 
 WRONG = [
@@ -233,10 +228,6 @@ WRONG = [
     {"label": i32(0, 1, 2, -1)},
     {"label": i32(0, 1, 2)},
     {"label": np.arange(4) % 3},
-    {"order": i32(0, 1, 2, 4)},
-    {"order": i32(0, 1, 2, -1)},
-    {"order": i32(0, 1, 2)},
-    {"order": np.arange(4)},
     {"alpha": np.zeros((3, 3))},
     {"alpha": np.zeros((4, 2))},
     {"alpha": np.zeros(12)},

@@ -209,7 +209,7 @@ DESCENT = ["y", "lower", "upper", "diagonal", "target", "sq_norm", "alpha"]
 def state(kind, **changed):
     if kind == "barrier":
         return _core.Barrier(boxed=True, **{name: np.ones(4) for name in BARRIER} | changed)
-    arrays = {name: np.ones(4) for name in DESCENT} | {"w": np.ones(3), "order": i32(0, 1, 2, 3)} | changed
+    arrays = {name: np.ones(4) for name in DESCENT} | {"w": np.ones(3)} | changed
     return _core.Descent(**arrays, kink=0.0, bias_center=0.0, bias_gain=0.0, signed_sum=0.0, seed=0)
 
 
@@ -221,12 +221,6 @@ def test_a_state_refuses_wrong_vectors(kind, name, wrong):
     state(kind)
     with pytest.raises((TypeError, ValueError)):
         state(kind, **{name: wrong})
-
-
-@pytest.mark.parametrize("order", [i32(0, 1, 2), i32(0, 1, 2, 4), i32(-1, 1, 2, 3), np.arange(4)], ids=str)
-def test_descent_refuses_a_wrong_order(order):
-    with pytest.raises((TypeError, ValueError)):
-        state("descent", order=order)
 
 
 def test_descent_refuses_rows_that_do_not_fit_its_hyperplane():

@@ -169,15 +169,15 @@ def test_an_unknown_instruction_set_is_refused_and_changes_nothing():
 def descent(X):
     n, d = X.shape
     one, alpha, w = np.ones(n), np.zeros(n), np.zeros(d)
-    y, norms, order = np.where(X[:, 0] > 0, 1.0, -1.0), np.square(X).sum(axis=1), np.arange(n, dtype=np.int32)
-    return _core.Descent(y, 0.0 * one, one, 0.0 * one, 0.0, one, norms, alpha, w, order, 0.0, 0.0, 0.0, 0), y, alpha, w
+    y, norms = np.where(X[:, 0] > 0, 1.0, -1.0), np.square(X).sum(axis=1)
+    return _core.Descent(y, 0.0 * one, one, 0.0 * one, 0.0, one, norms, alpha, w, 0.0, 0.0, 0.0, 0), y, alpha, w
 
 
 def joint(X):
     (n, d), one, norms = X.shape, np.ones(len(X)), np.square(X).sum(axis=1)
-    alpha, W, order = np.zeros((n, 3)), np.zeros((d, 3)), np.arange(n, dtype=np.int32)
-    label, sums, center, scratch = order % np.int32(3), np.zeros(3), np.zeros(3), np.zeros(9)
-    return _core.Joint(label, one, norms, alpha, W, sums, center, 1.0, scratch, order, 0), alpha, W, sums
+    alpha, W, label = np.zeros((n, 3)), np.zeros((d, 3)), np.arange(n, dtype=np.int32) % np.int32(3)
+    sums, center, scratch = np.zeros(3), np.zeros(3), np.zeros(9)
+    return _core.Joint(label, one, norms, alpha, W, sums, center, 1.0, scratch, 0), alpha, W, sums
 
 
 CALLS = {

@@ -25,7 +25,7 @@ import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status
-from maxmargin.solvers.base import Point, Start, as_solution, better, recover
+from maxmargin.solvers.base import Point, Start, as_solution, better, bias_gain, recover
 from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.screening import proven
 
@@ -96,18 +96,17 @@ class _Run:
         _core.combine(problem.rows, signed, w, self.n_threads)
         gain = problem.bias.value**2 if problem.bias.penalised else 0.0
         if problem.bias.free:
-            gain = max(float(problem.squared_norms.mean()), 1e-300)
+            gain = bias_gain(problem.squared_norms)
         centre = self.best.b if self.best is not None and problem.bias.free else 0.0
         if moving is None:
-            self.rows, self.part, n = problem.rows, self.alpha, problem.n_rows
+            self.rows, self.part = problem.rows, self.alpha
         else:
-            self.rows, self.part, n = problem.take_rows(moving), self.alpha[moving], len(moving)
+            self.rows, self.part = problem.take_rows(moving), self.alpha[moving]
             box = box.part(moving)
         chosen = slice(None) if moving is None else moving
         return _core.Descent(
             problem.sign[chosen], box.lower, box.upper, box.diagonal, box.kink, problem.target[chosen],
-            problem.squared_norms[chosen], self.part, w, np.arange(n, dtype=np.int32), centre, gain,
-            float(signed.sum()), seed,
+            problem.squared_norms[chosen], self.part, w, centre, gain, float(signed.sum()), seed,
         )  # fmt: skip
 
     def _screen(self) -> None:

@@ -28,10 +28,14 @@ from maxmargin.inputs import LabelledRows, check_costs, check_sizes, positive_nu
 from maxmargin.problem import Bias
 from maxmargin.runtime import Watch, blas_guard
 from maxmargin.solution import History, Status, relative_gap
+from maxmargin.solvers.base import bias_gain
 from maxmargin.solvers.joint_newton import JointNewton
 from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
 
 Vector = NDArray[np.float64]
+
+LOOSE = 1e-5  # who asks for less is in a hurry
+CHEAP = 0.3  # seconds: Newton's method to rounding level is worth that
 
 __all__ = ["JointMachine", "JointProblem", "JointSolution", "make_joint_solver"]
 
@@ -190,45 +194,68 @@ class _Run:
         return stop or (Status.ITERATION_LIMIT if method.steps >= self.solver.max_iter else Status.CONVERGED)
 
     def _descent(self) -> Status:
-        """Epochs until the gap is reached; Newton's method where it is cheap, or where epochs hardly gain."""
-        problem, k = self.problem, self.problem.n_classes
+        """Epochs until the gap is reached; Newton's method where it promises to be quicker, or epochs gain nothing."""
+        problem = self.problem
         state = _DescentState(problem, self.solver.seed, self.best)
-        small = k * (problem.n_cols + 1) <= 1500 and problem.n_rows * k <= 200_000
-        next_look, epochs, settled, previous, tried = 10, 0, 0.1, math.inf, False
+        looks: list[tuple[int, float]] = []
+        next_look, epochs, tried = 10, 0, False
         while True:
-            violation = state.epoch(self.watch)
+            state.epoch(self.watch)
             epochs, self.n_iter = epochs + 1, self.n_iter + 1
-            if violation <= settled:
-                if state.joint.n_active == problem.n_rows:
-                    settled *= 0.1
-                state.joint.unshrink()
-            state.joint.leave_out(0.1 * settled)
             if epochs < next_look and epochs < self.solver.max_iter:
                 continue
-            next_look = epochs + max(10, epochs // 2)
             point = certified(problem, state.alpha, state.weights, state.bias)
             self._keep(point)
+            looks.append((epochs, point.gap))
             stop = self._report(point.gap, "coordinate descent")
             if stop is not None:
                 return stop
-            if point.gap <= self.solver.tol and not (small and self.solver.tol <= 1e-5):
+            cheap = newton_seconds(problem) <= CHEAP and self.solver.tol <= LOOSE
+            if point.gap <= self.solver.tol and not cheap:
                 return Status.CONVERGED
-            slow = epochs >= 100 and point.gap > 0.5 * previous
-            previous = point.gap
-            if not tried and (small or slow):
+            if epochs >= self.solver.max_iter:
+                return Status.ITERATION_LIMIT
+            needed = epochs_needed(looks, self.solver.tol)
+            stuck = epochs >= 1000 and point.gap > 0.9 * looks[-2][1]
+            if tried and point.gap <= self.solver.tol:
+                return Status.CONVERGED
+            if tried and stuck:
+                return Status.NUMERICAL_LIMIT  # neither method gains any more
+            share = state.take_share()
+            slow = epochs >= 150 and epoch_seconds(problem, share) * (needed - epochs) > newton_seconds(problem)
+            if not tried and (stuck or slow or cheap):
                 tried = True
                 status = self._newton()
                 if status in (Status.TIME_LIMIT, Status.INTERRUPTED) or self.best_gap <= self.solver.tol:
                     return status
                 state = _DescentState(problem, self.solver.seed, self.best)
-            if epochs >= self.solver.max_iter:
-                return Status.ITERATION_LIMIT
-            if tried and slow and epochs >= 1000:
-                return Status.NUMERICAL_LIMIT  # neither method gains any more
+            next_look = epochs + max(10, min(epochs // 2, math.ceil(1.1 * (needed - epochs))))
 
     @property
     def best_gap(self) -> float:
         return math.inf if self.best is None else self.best.gap
+
+
+def epochs_needed(looks: list[tuple[int, float]], tol: float) -> float:
+    """Epochs until the gap is ``tol`` if it goes on to fall with a power of their number, as in the last half."""
+    epochs, gap = looks[-1]
+    if len(looks) < 3:
+        return 2.0 * epochs
+    before, then = looks[-3]
+    power = math.log(then / gap) / math.log(epochs / before) if 0.0 < gap < then < math.inf else 0.1
+    return epochs * math.exp(min(math.log(gap / tol) / max(power, 0.1), 50.0))
+
+
+def epoch_seconds(problem: JointProblem, share: float) -> float:
+    """What an epoch over a share of the rows may cost: an estimate, as results must not depend on the machine's load."""
+    return 1e-5 + share * 1e-9 * problem.nnz * problem.n_classes
+
+
+def newton_seconds(problem: JointProblem) -> float:
+    """What Newton's method may cost: steps with a matrix, or with many products where the matrix is too large."""
+    n, k, d = problem.n_rows, problem.n_classes, problem.n_cols + 1
+    matrix = 2e-10 * n * k * d**2 + 5e-11 * (k * d) ** 3
+    return 400.0 * (3e-4 + 1e-7 * n * k + min(matrix, 1e-7 * problem.nnz * k))
 
 
 class _DescentState:
@@ -239,21 +266,33 @@ class _DescentState:
         n, k, bias = problem.n_rows, problem.n_classes, problem.bias
         self.alpha = np.zeros((n, k)) if start is None else start.alpha.copy()
         self.W = np.ascontiguousarray(problem.combine(self.alpha).T)
-        self.sums = self.alpha.sum(axis=0)
+        self.sums, self.settled = self.alpha.sum(axis=0), 0.1
+        self.visited: list[float] = []
         self.gain = bias.value**2 if bias.penalised else 0.0
         if bias.free:
-            self.gain = max(float(problem.squared_norms.mean()), 1e-300)
+            self.gain = bias_gain(problem.squared_norms)
         self.centre = np.zeros(k) if start is None or not bias.free else start.b.copy()
         self.joint = _core.Joint(
             problem.label, problem.cost, problem.squared_norms, self.alpha, self.W, self.sums, self.centre, self.gain,
-            np.empty(3 * k), np.arange(n, dtype=np.int32), seed,
+            np.empty(3 * k), seed,
         )  # fmt: skip
 
-    def epoch(self, watch: Watch) -> float:
+    def epoch(self, watch: Watch) -> None:
+        """One epoch; once the active rows agree, all rows are looked at again."""
+        self.visited.append(self.joint.n_active / self.problem.n_rows)
         violation = self.joint.epoch(self.problem.rows, watch.core)
         if self.problem.bias.free:
             self.centre += self.gain * self.sums
-        return violation
+        if violation <= self.settled:
+            if self.joint.n_active == self.problem.n_rows:
+                self.settled *= 0.1
+            self.joint.unshrink()
+
+    def take_share(self) -> float:
+        """The share of rows that an epoch visited, on average since the last call."""
+        share = sum(self.visited) / max(1, len(self.visited))
+        self.visited.clear()
+        return share
 
     @property
     def weights(self) -> Vector:

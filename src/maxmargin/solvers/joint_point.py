@@ -40,6 +40,10 @@ class JointProblem:
         return self.rows.shape[1]
 
     @property
+    def nnz(self) -> int:
+        return self.rows.nnz
+
+    @property
     def shape(self) -> tuple[int, int]:
         """Of the multipliers."""
         return self.n_rows, self.n_classes

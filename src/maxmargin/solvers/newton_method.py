@@ -34,6 +34,7 @@ from maxmargin.solvers.newton_system import Breakdown, GramCache, NewtonSystem, 
 Vector = NDArray[np.float64]
 
 EXACT = 1e-13  # a relative gap that rounding explains
+MOST_COPIED = 0.6  # of all rows: a larger working set is not worth a copy
 
 
 @dataclass
@@ -111,6 +112,7 @@ class NewtonMethod:
                 self._absorb(work)
                 raise
             found = self._absorb(work)
+            del work  # its rows, before the next ones are copied
             self.watch.report(self.steps, self.best.gap)
             if self.best.gap <= self.enough and not (self.rounds and self.exact):
                 break
@@ -137,11 +139,8 @@ class NewtonMethod:
         n, sigma = problem.n_rows, self._penalty(point, penalty)
         self.rounding = float(np.finfo(np.float64).eps) * float(np.abs(point.alpha) @ np.sqrt(problem.squared_norms))
         count = max(int(share * n), 2000)
-        if not self.boxed or count >= n:
-            return _WorkingSet(
-                slice(None), point.alpha, problem.rows, point.alpha.copy(), sigma, np.zeros(problem.n_cols), 0.0,
-                point.w.copy(), point.b, point.scores.copy(), GramCache(problem.rows, self.n_threads),
-            )  # fmt: skip
+        if not self.boxed or count >= MOST_COPIED * n:
+            return self._all_rows(point, sigma)
         lower, upper = problem.box.lower, problem.box.upper
         kink = problem.box.kink
         r = problem.target - problem.sign * (point.scores + point.b)
@@ -149,7 +148,9 @@ class NewtonMethod:
         # Far from the margin a multiplier is at the bound of its side; one that is not there still has to decide.
         settled = np.where(r > kink, upper, np.where(r < -kink, lower, 0.0))
         undecided = np.abs(settled - point.alpha) > 1e-3 * (upper - lower)
-        count = min(n, max(count, int(undecided.sum())))
+        count = max(count, int(undecided.sum()))
+        if count >= MOST_COPIED * n:
+            return self._all_rows(point, sigma)
         nearest = np.argpartition(np.where(undecided, -1.0, distance), count - 1)[:count]
         chosen = np.sort(nearest)
         fixed = settled * problem.sign
@@ -160,6 +161,13 @@ class NewtonMethod:
         return _WorkingSet(
             chosen, settled, rows, point.alpha[chosen], sigma[chosen], fixed_w, float(fixed.sum()), point.w.copy(),
             point.b, point.scores[chosen], GramCache(rows, self.n_threads),
+        )  # fmt: skip
+
+    def _all_rows(self, point: Point, sigma: Vector) -> _WorkingSet:
+        problem = self.problem
+        return _WorkingSet(
+            slice(None), point.alpha, problem.rows, point.alpha.copy(), sigma, np.zeros(problem.n_cols), 0.0,
+            point.w.copy(), point.b, point.scores.copy(), GramCache(problem.rows, self.n_threads),
         )  # fmt: skip
 
     def _penalty(self, point: Point, penalty: float) -> Vector:
