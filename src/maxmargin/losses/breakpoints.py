@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.losses.base import Vector
+from maxmargin.losses.base import Vector, rising_root
 
 
 def zero_of_steps(point: Vector, jump: Vector, start: float) -> tuple[float, float]:
@@ -48,10 +48,12 @@ def _around_zero(point: Vector, jump: Vector, start: float, rounding: float) -> 
     return point[inside], jump[inside], below
 
 
-def zero_of_ramps(beta: Vector, cost: Vector, below: NDArray[np.bool_]) -> tuple[float, float]:
+def zero_of_ramps(
+    beta: Vector, cost: Vector, below: NDArray[np.bool_], start: float | None = None
+) -> tuple[float, float]:
     """Where Σ c_i (b − beta_i) over active rows is zero: rows ``below`` are active under beta_i, others above it.
 
-    The sum is continuous, piecewise linear and rising.
+    The sum is continuous, piecewise linear and rising; ``start`` is a guess.
     """
     live = cost > 0.0
     if not live.all():
@@ -60,9 +62,8 @@ def zero_of_ramps(beta: Vector, cost: Vector, below: NDArray[np.bool_]) -> tuple
     if last <= first:  # no row is active between them
         return (last if np.isfinite(last) else first), (first if np.isfinite(first) else last)
     if len(beta) > 4096:
-        found = _newton_on_ramps(beta, cost, below)
-        if found is not None:
-            return found, found
+        root = _newton_on_ramps(beta, cost, below, start)
+        return root, root
     order = np.argsort(beta)
     b, c, plus = beta[order], cost[order], below[order]
     c_plus, c_minus = np.where(plus, c, 0.0), np.where(plus, 0.0, c)
@@ -77,21 +78,16 @@ def zero_of_ramps(beta: Vector, cost: Vector, below: NDArray[np.bool_]) -> tuple
     return root, root
 
 
-def _newton_on_ramps(beta: Vector, cost: Vector, below: NDArray[np.bool_]) -> float | None:
-    """The root without sorting: each step solves the present linear piece; None where pieces are flat."""
+def _newton_on_ramps(beta: Vector, cost: Vector, below: NDArray[np.bool_], start: float | None) -> float:
+    """The root without sorting: each step solves the present linear piece."""
     signed = np.where(below, -1.0, 1.0)
-    b = float(np.median(beta[:: max(1, len(beta) // 1001)]))
-    for _ in range(30):
-        active = signed * (b - beta) > 0.0
-        c = cost[active]
-        weight = float(c.sum())
-        if weight <= 0.0:
-            return None
-        step = float(c @ (beta[active] - b)) / weight
-        if abs(step) <= 4e-16 * abs(b) or step == 0.0:
-            return b
-        new = b + step
-        if np.array_equal(active, signed * (new - beta) > 0.0):
-            return new
-        b = new
-    return None
+    signed_cost = signed * cost
+    low, high = float(beta.min()), float(beta.max())
+    guess = float(np.median(beta[:: max(1, len(beta) // 1001)])) if start is None else start
+
+    def slope(b: float) -> tuple[float, float]:
+        active = np.maximum(signed * (b - beta), 0.0)
+        return float(signed_cost @ active), float(cost @ (active > 0.0))
+
+    size = float(cost @ np.maximum(signed * (guess - beta), 0.0))
+    return rising_root(slope, low, high, guess, 1e-15 * size)

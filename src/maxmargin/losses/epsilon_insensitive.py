@@ -98,4 +98,4 @@ class SquaredEpsilonInsensitive(Loss):
         error = y - score
         below = np.repeat([True, False], len(error))
         points = np.concatenate([error - self.epsilon, error + self.epsilon])
-        return zero_of_ramps(points, np.concatenate([cost, cost]), below)
+        return zero_of_ramps(points, np.concatenate([cost, cost]), below, start)

@@ -49,7 +49,7 @@ class SquaredHinge(Loss):
 
     def best_bias(self, score: Vector, y: Vector, cost: Vector, start: float | None = None) -> tuple[float, float]:
         # Rows with y = +1 have slack below y_i − score_i, rows with y = −1 above it.
-        return zero_of_ramps(y - score, cost, y > 0)
+        return zero_of_ramps(y - score, cost, y > 0, start)
 
 
 def quadratic_diagonal(cost: Vector) -> Vector:

@@ -17,6 +17,8 @@ from maxmargin.solution import History, Solution, Status, relative_gap
 Vector = NDArray[np.float64]
 Start = NDArray[np.float64] | Solution | None
 
+LOOSE = 1e-5  # who asks for less is in a hurry
+
 
 class Solver(Protocol):
     """Problem in, Solution out. ``start`` is a dual point, or a whole solution, to continue from."""

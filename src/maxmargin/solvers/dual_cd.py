@@ -25,13 +25,11 @@ import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status
-from maxmargin.solvers.base import Point, Start, as_solution, better, bias_gain, recover
+from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, bias_gain, recover
 from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.screening import proven
 
 Vector = NDArray[np.float64]
-
-LOOSE = 1e-5  # who asks for less is in a hurry
 
 
 @dataclass(frozen=True)
@@ -209,7 +207,8 @@ class _Run:
         return min(most, max(1, math.ceil(1.1 * math.log(0.9 * self.solver.tol / gap) / pace)))
 
     def _polish(self, point: Point) -> bool:
-        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=300, enough=self.solver.tol)
+        tol = self.solver.tol
+        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=300, enough=tol, exact=tol <= LOOSE)
         try:
             polish.run(point, penalty=10.0)
         finally:

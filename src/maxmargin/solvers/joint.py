@@ -28,13 +28,12 @@ from maxmargin.inputs import LabelledRows, check_costs, check_sizes, positive_nu
 from maxmargin.problem import Bias
 from maxmargin.runtime import Watch, blas_guard
 from maxmargin.solution import History, Status, relative_gap
-from maxmargin.solvers.base import bias_gain
+from maxmargin.solvers.base import LOOSE, bias_gain
 from maxmargin.solvers.joint_newton import JointNewton
 from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
 
 Vector = NDArray[np.float64]
 
-LOOSE = 1e-5  # who asks for less is in a hurry
 CHEAP = 0.3  # seconds: Newton's method to rounding level is worth that
 
 __all__ = ["JointMachine", "JointProblem", "JointSolution", "make_joint_solver"]
@@ -247,7 +246,7 @@ def epochs_needed(looks: list[tuple[int, float]], tol: float) -> float:
 
 
 def epoch_seconds(problem: JointProblem, share: float) -> float:
-    """What an epoch over a share of the rows may cost: an estimate, as results must not depend on the machine's load."""
+    """What an epoch over a share of the rows may cost: an estimate, so that no result depends on a machine's load."""
     return 1e-5 + share * 1e-9 * problem.nnz * problem.n_classes
 
 

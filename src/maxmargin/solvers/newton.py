@@ -24,7 +24,7 @@ import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status
-from maxmargin.solvers.base import Point, Start, as_solution, better, recover, starting_point, uncertified
+from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, recover, starting_point, uncertified
 from maxmargin.solvers.newton_method import NewtonMethod
 
 Vector = NDArray[np.float64]
@@ -42,7 +42,7 @@ class Newton:
     max_iter : limit on Newton steps.
     n_threads : threads, None for all that the process may use.
     sampling : solve samples of the rows first, where there are many more rows than columns.
-    exact : go on to rounding level where that is cheap, instead of stopping at ``tol``.
+    exact : go on to rounding level where that is cheap, instead of stopping at ``tol``, unless ``tol`` is loose.
 
     Guarantees
     ----------
@@ -112,7 +112,12 @@ class _Run:
         assert self.best is not None
         left = max(1, self.solver.max_iter - self.n_iter)
         method = NewtonMethod(
-            self.problem, self.n_threads, self.watch, max_steps=left, enough=self.solver.tol, exact=self.solver.exact
+            self.problem,
+            self.n_threads,
+            self.watch,
+            max_steps=left,
+            enough=self.solver.tol,
+            exact=self.solver.exact and self.solver.tol <= LOOSE,
         )
         try:
             if width > 0.0:

@@ -17,6 +17,7 @@ proximal point algorithm in convex programming, 1976. Qi, Sun: A nonsmooth versi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -269,15 +270,16 @@ class NewtonMethod:
         damping = ridge if self.rounds else 1e-15 * float(self.problem.cost.sum()) + 1e-280
         system = newton_system(
             work.rows, D, self.problem.bias, self.n_threads, bias_ridge=damping, watch=self.watch.core,
-            cache=work.cache, squares=None if self.rounds else self._squares(work.rows),
+            cache=work.cache, squares=None if self.rounds else self._squares_of(work.rows),
         )  # fmt: skip
         self.iterative = self.iterative or (system is not None and system.iterative)
         return system
 
-    def _squares(self, rows: _core.Rows) -> _core.Rows | None:
-        """The rows with every number squared, for sparse rows only: dense systems are factored."""
-        if not sp.issparse(self.problem.X) or rows is not self.problem.rows:
-            return None
+    def _squares_of(self, rows: _core.Rows) -> Callable[[], _core.Rows] | None:
+        """How to get the rows with every number squared, for sparse rows only: dense systems are factored."""
+        return self._squares if sp.issparse(self.problem.X) and rows is self.problem.rows else None
+
+    def _squares(self) -> _core.Rows:
         if self._squared is None:
             X = self.problem.X
             data = X.data.astype(np.float64)

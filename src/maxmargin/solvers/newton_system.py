@@ -5,6 +5,8 @@ Solved in the smaller of two sizes: columns (normal equations) or rows with D > 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import scipy.linalg.blas as blas
 import scipy.linalg.lapack as lapack
@@ -266,9 +268,9 @@ def newton_system(
     bias_ridge: float = 0.0,
     watch: _core.Watch | None = None,
     cache: GramCache | None = None,
-    squares: _core.Rows | None = None,
+    squares: Callable[[], _core.Rows] | None = None,
 ) -> NewtonSystem | None:
-    """The cheapest form; ``squares`` (the rows with every number squared) allows conjugate gradients.
+    """The cheapest form; ``squares()`` (the rows with every number squared) allows conjugate gradients.
 
     None if none is possible.
     """
@@ -284,7 +286,7 @@ def newton_system(
         )
         direct = form + size**3 / 6e10
         if size > LARGEST_SYSTEM or direct > 100.0 * rows.nnz * 1e-9:
-            return ConjugateGradients(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch, squares=squares)
+            return ConjugateGradients(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch, squares=squares())
     if size > LARGEST_SYSTEM:
         return None
     if d > max(active, 100):
