@@ -149,8 +149,9 @@ def test_choice_explains_itself():
     rng = np.random.default_rng(0)
     text = sp.random_array((6000, 20000), density=0.001, rng=rng, format="csr")
     assert choose(Problem.from_arrays(text, np.arange(6000) % 2))[0] == "dual_cd"
-    X, y = tall(30000, 5)
+    X, y = tall(30000, 20)
     assert choose(Problem.from_arrays(X, y, loss="hinge"))[0] == "newton"
+    assert choose(Problem.from_arrays(X[:, :5], y, loss="hinge"))[0] == "dual_cd"
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])

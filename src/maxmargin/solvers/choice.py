@@ -28,6 +28,7 @@ SOLVERS: dict[str, Any] = {
 
 LARGEST_NORMAL_MATRIX = 5000
 LARGEST_SPREAD = 1e3
+MANY_NUMBERS = 500_000  # in X, from which the start from a sample pays
 HIGH_DIMENSION = 3000  # columns of sparse rows from which their normal matrix costs more than many passes
 
 
@@ -85,11 +86,11 @@ def choose(problem: Problem) -> tuple[str, str]:
         return "interior_point", f"{about}, whose scales differ by a factor of {spread:.0e}"
     if sparse and high_dimensional(problem):
         return "dual_cd", f"{about}: sparse rows in many dimensions are nearly orthogonal, single steps suffice"
-    if not sparse and d > n and direct:
-        return "interior_point", f"{about}: with fewer rows than columns the equations are small"
     if problem.loss.smooth:
         return "newton", f"{about}: the loss is smooth, a few Newton steps suffice"
-    if worth_sampling(problem):
+    if not sparse and d > n and direct:
+        return "interior_point", f"{about}: with fewer rows than columns the equations are small"
+    if worth_sampling(problem) and problem.nnz > MANY_NUMBERS:
         return "newton", f"{about}: so many rows that a sample of them gives a good start"
     seconds = interior_point_seconds(problem)
     if seconds < 0.01:

@@ -36,6 +36,7 @@ from maxmargin.solvers.newton_system import Breakdown, NormalSystem
 Vector = NDArray[np.float64]
 
 EARLY_POLISH = 1e-4  # from this gap on, the active set can usually be guessed
+POLISHED = 1e-10
 EXACT = 1e-12
 
 
@@ -283,7 +284,7 @@ class _Run:
                     status = self._loop(iterate)
             if status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
                 iterate = None  # its memory is free now
-                self._polish(200)
+                self._polish(200 if self.best is None or self.best.gap > self.solver.tol else 30)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except _core.DeadlineReached:
@@ -298,7 +299,7 @@ class _Run:
         )
 
     def _polish(self, max_steps: int) -> bool:
-        """Whether the active set's exact solution could be reached from the best point."""
+        """Whether the active set's solution could be reached from the best point, to some ten digits."""
         if not self.solver.polish or self.best is None or self.best.gap <= EXACT:
             return False
         polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=max_steps, enough=self.solver.tol)
@@ -307,7 +308,7 @@ class _Run:
         finally:
             self.best = better(self.best, polish.best)
             self.polish_steps += polish.steps
-        return self.best.gap <= min(EXACT, self.solver.tol)
+        return self.best.gap <= min(POLISHED, self.solver.tol)
 
     def _rows(self) -> Any:
         problem = self.problem
@@ -329,7 +330,7 @@ class _Run:
 
     def _loop(self, iterate: _Iterate) -> Status:
         tol, misses, tiny_steps = self.solver.tol, 0, 0
-        early = self.solver.polish
+        early = self.solver.polish and self._same_columns(iterate)  # in the rows' span an iteration is cheaper
         while True:
             products = iterate.complementarity()
             gap = products / max(iterate.primal_estimate(), 1e-300)
@@ -338,7 +339,7 @@ class _Run:
             if early and gap <= EARLY_POLISH:
                 early = False
                 self._certify(iterate)
-                if self._polish(60):
+                if self._polish(40):
                     return Status.CONVERGED
             if gap <= 0.5 * tol * 0.1**misses:
                 certified = self._certify(iterate)

@@ -14,6 +14,7 @@ logistic regression, 2008. Yan, Li: An efficient augmented Lagrangian method for
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -202,7 +203,7 @@ def sample_rows(problem: Problem) -> NDArray[np.intp]:
 def centred(problem: Problem, r: Vector) -> tuple[Vector, float]:
     """Multipliers half-way between their bounds on the margin, at a bound outside a band of rows; its width."""
     box = problem.box
-    few = min(problem.n_rows - 1, 30 * (problem.n_cols + 1))
+    few = min(problem.n_rows - 1, max(30 * (problem.n_cols + 1), int(5.0 * math.sqrt(problem.n_rows))))
     outside = np.abs(r) - box.kink if box.kink > 0.0 else r
     width = max(float(np.partition(np.abs(outside), few)[few]), 1e-300)
     part = np.clip(0.5 + 0.5 * outside / width, 0.0, 1.0)

@@ -30,7 +30,7 @@ from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
 from maxmargin.solvers.base import Point, better, recover
 from maxmargin.solvers.curves import Curve, LowPower, Piecewise, Smooth
-from maxmargin.solvers.newton_system import Breakdown, GramCache, NewtonSystem, newton_system
+from maxmargin.solvers.newton_system import Breakdown, ConjugateGradients, GramCache, NewtonSystem, newton_system
 
 Vector = NDArray[np.float64]
 
@@ -130,6 +130,10 @@ class NewtonMethod:
         """The certified point of the working set's multipliers and hyperplane, kept if it is better."""
         alpha = work.settled.copy()
         alpha[work.chosen] = work.alpha
+        loss, problem = self.problem.loss, self.problem
+        if loss.smooth and problem.bias.free:  # the multipliers of the best bias are balanced
+            work.b = sum(loss.best_bias(work.scores, problem.y, problem.cost, work.b)) / 2.0
+            alpha = problem.cost * loss.share(loss.residual(work.scores + work.b, problem.y))
         found = recover(self.problem, alpha, self.n_threads, work.w, work.b)
         self.best = better(self.best, found)
         return found
@@ -236,7 +240,7 @@ class NewtonMethod:
             if curve.exact and step == 1.0 and not rough and np.array_equal(D, before):
                 return True  # a full step within one piece of a quadratic leaves only rounding
             size = float(np.linalg.norm(gradient[:d]))
-            if self._small(gradient, size, pi, anchor, work):
+            if self._small(gradient, size, pi, D, anchor, work):
                 return True
             if (
                 not self.rounds
@@ -258,6 +262,8 @@ class NewtonMethod:
             if system is None:
                 return False
             rough = system.iterative or thin is not D
+            if isinstance(system, ConjugateGradients):  # far from the minimum exact steps would be wasted
+                system.forcing = min(0.1, size / first)
             dw, db, step = self._step(work, curve, system, gradient, ridge, centre, d_scores)
             work.w += step * dw
             work.b += step * db
@@ -303,7 +309,7 @@ class NewtonMethod:
         self.steps += 1
         return dw, db, step
 
-    def _small(self, gradient: Vector, size: float, pi: Vector, anchor: Vector, work: _WorkingSet) -> bool:
+    def _small(self, gradient: Vector, size: float, pi: Vector, D: Vector, anchor: Vector, work: _WorkingSet) -> bool:
         d = len(work.w)
         size_b = abs(float(gradient[d])) if len(gradient) > d else 0.0
         if self.rounds:
@@ -311,11 +317,13 @@ class NewtonMethod:
             movement = 0.1 * float(np.linalg.norm(pi - anchor)) / math.sqrt(work.largest_sigma)
             enough = max(movement, self.rounding)
             return size_b <= enough and size <= enough
-        # For psi = primal the gap is ½‖gradient‖², once the bias is balanced.
-        target = (0.1 if self.iterative else 1e-3) * self.enough if self._large else 1e-15
-        enough = max(math.sqrt(2.0 * target * abs(self.best.primal)), 4.0 * self.rounding)
+        # For psi = primal the gap is ½‖gradient‖², once the bias is balanced, which costs no pass over the rows.
+        costly = self._large or self.iterative
+        target = (0.1 if self.iterative else 1e-3) * self.enough if costly else 1e-15
+        apart = 2.0 * target * abs(self.best.primal)
         balanced = size_b <= 1e-6 * max(float(np.abs(pi).sum()), 1e-300)
-        return size <= enough and balanced
+        balanced = balanced or (costly and size_b**2 <= apart * float(D.sum()))
+        return size <= max(math.sqrt(apart), 4.0 * self.rounding) and balanced
 
     def _line_search(
         self, work: _WorkingSet, curve: Curve, dw: Vector, db: float, ridge: float, centre: float

@@ -219,7 +219,7 @@ class ConjugateGradients:
         diagonal[:d] += 1.0
         if bias.value:
             diagonal[d] = max(self.ridge + bias.value**2 * float(D.sum()), 1e-280)
-        self.diagonal = diagonal
+        self.diagonal, self.forcing = diagonal, 0.01
         self.scores = np.empty(rows.shape[0])
 
     def times(self, v: Vector) -> Vector:
@@ -237,13 +237,13 @@ class ConjugateGradients:
         return out
 
     def solve(self, g: Vector) -> Vector:
-        """To a tenth of the right-hand side at first, and more exactly as it shrinks beside the diagonal."""
+        """Until the residual is ``forcing`` times the right-hand side."""
         x, r = np.zeros_like(g), g.copy()
         z = r / self.diagonal
         p, rho = z.copy(), float(r @ z)
         start = rho
         for _ in range(self.MOST_STEPS):
-            if rho <= 1e-4 * start:
+            if rho <= self.forcing**2 * start:
                 break
             Hp = self.times(p)
             step = rho / float(p @ Hp)
