@@ -109,14 +109,14 @@ def _hyperplane(problem: Problem, w: Vector, b: float, n_threads: int) -> _Hyper
     return _Hyperplane(w, b, interval, problem.objective(0.5 * float(w @ w), scores + b, b), scores)
 
 
-def bias_gain(squared_norms: Vector) -> float:
-    """How strongly coordinate descent ties a free bias to Σ alpha sign.
+def bias_gain(curvature: Vector) -> float:
+    """How strongly coordinate descent ties a free bias to Σ alpha sign, from the dual's curvature in each multiplier.
 
     As strong as a column of the rows' size, the bias would swing with every step, and each row would be judged at the
     bias that its neighbours left; this weak, it settles within a few epochs.
     """
-    typical = float(np.median(squared_norms)) or float(squared_norms.mean())
-    return max(typical, 1e-300) / math.sqrt(len(squared_norms))
+    typical = float(np.median(curvature)) or float(curvature.mean())
+    return max(typical, 1e-300) / math.sqrt(len(curvature))
 
 
 def dual_loss(problem: Problem, alpha: Vector) -> float:

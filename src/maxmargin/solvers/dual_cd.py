@@ -83,7 +83,7 @@ class _Run:
         # Sparse rows in more dimensions than rows hardly touch each other: epochs converge by themselves.
         self.orthogonal = sp.issparse(problem.X) and problem.n_cols > problem.n_rows and problem.nnz > 50_000
         self.moving: NDArray[np.intp] | None = None  # rows that are not proven; None: all
-        alpha = start.alpha if isinstance(start, Solution) else start
+        alpha, self.centre = (start.alpha, start.b) if isinstance(start, Solution) else (start, 0.0)
         self.descent = self._begin(np.zeros(problem.n_rows) if alpha is None else alpha, solver.seed)
 
     def _begin(self, alpha: Vector, seed: int) -> _core.Descent:
@@ -94,8 +94,10 @@ class _Run:
         _core.combine(problem.rows, signed, w, self.n_threads)
         gain = problem.bias.value**2 if problem.bias.penalised else 0.0
         if problem.bias.free:
-            gain = bias_gain(problem.squared_norms)
-        centre = self.best.b if self.best is not None and problem.bias.free else 0.0
+            gain = bias_gain(problem.squared_norms + problem.box.diagonal)
+        if self.best is not None:
+            self.centre = self.best.b
+        centre = self.centre if problem.bias.free else 0.0
         if moving is None:
             self.rows, self.part = problem.rows, self.alpha
         else:
@@ -153,7 +155,7 @@ class _Run:
         """Epochs until the polish can finish: when the gap is small enough, or hardly falls any more."""
         # Where a row's cost is large beside 1/‖x‖², coordinate steps get nowhere and Newton may start at once.
         strength = float(self.problem.cost.mean() * self.problem.squared_norms.mean())
-        next_look = 2 if strength > 10.0 or self.problem.loss.smooth else 10
+        next_look = 2 if strength > 10.0 or self.problem.loss.smooth or self.alpha.any() else 10
         ask, epochs, previous = np.inf, 0, np.inf
         while True:
             violation = self.descent.epoch(self.rows, self.watch.core)
