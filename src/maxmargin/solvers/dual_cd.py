@@ -79,7 +79,7 @@ class _Run:
         self.history, self.n_iter, self.reason = History(), 0, solver.reason
         self.best: Point | None = None
         self.settled = 0.1
-        self.last_look = (0, math.inf)
+        self.last_look = (0, 1.0)
         # Sparse rows in more dimensions than rows hardly touch each other: epochs converge by themselves.
         self.orthogonal = sp.issparse(problem.X) and problem.n_cols > problem.n_rows and problem.nnz > 50_000
         self.moving: NDArray[np.intp] | None = None  # rows that are not proven; None: all
@@ -156,6 +156,7 @@ class _Run:
         # Where a row's cost is large beside 1/‖x‖², coordinate steps get nowhere and Newton may start at once.
         strength = float(self.problem.cost.mean() * self.problem.squared_norms.mean())
         next_look = 2 if strength > 10.0 or self.problem.loss.smooth or self.alpha.any() else 10
+        next_look = 5 if self.orthogonal and self.problem.loss.smooth and strength <= 10.0 else next_look
         ask, epochs, previous = np.inf, 0, np.inf
         while True:
             violation = self.descent.epoch(self.rows, self.watch.core)
@@ -203,8 +204,8 @@ class _Run:
         most = max(10, epochs // 2)
         then, before = self.last_look
         self.last_look = (epochs, gap)
-        pace = math.log(gap / before) / (epochs - then) if 0.0 < gap < before < math.inf else 0.0
-        if pace >= 0.0 or gap <= self.solver.tol:
+        pace = math.log(gap / before) / (epochs - then) if 0.0 < gap < before else 0.0
+        if pace >= 0.0 or gap <= self.solver.tol or (then == 0 and not self.problem.loss.smooth):
             return min(most, 5) if then == 0 else most
         return min(most, max(1, math.ceil(1.1 * math.log(0.9 * self.solver.tol / gap) / pace)))
 
