@@ -52,10 +52,13 @@ struct VisitOrder {
 struct Descent {
     DescentState state;
     VisitOrder order;
+    std::vector<double> lane_w, held_alpha;
+    index_t n_halved = 0;  // in the last epoch
     index_t n_weights = 0;
     nb::object owner;
     Descent(In y, In lower, In upper, In diagonal, double kink, In target, In sq_norm, Out alpha, Out w,
-            double bias_center, double bias_gain, double signed_sum, std::uint64_t seed)
+            double bias_center, double bias_gain, double signed_sum, std::uint64_t seed, index_t lanes,
+            index_t meetings)
         : order(state.visits, static_cast<index_t>(y.size()), seed) {
         const auto n = static_cast<index_t>(y.size());
         state.n = n;
@@ -69,6 +72,15 @@ struct Descent {
         state.alpha = at(alpha, n, "alpha");
         state.w = w.data();
         n_weights = static_cast<index_t>(w.size());
+        expect(lanes >= 1 && lanes <= most_lanes && meetings >= 1, "lanes or meetings out of range");
+        state.n_lanes = lanes;
+        state.n_meetings = meetings;
+        if (lanes > 1) {
+            lane_w.resize(static_cast<std::size_t>(lanes * n_weights));
+            held_alpha.resize(static_cast<std::size_t>(n));
+        }
+        state.lane_w = lane_w.data();
+        state.held_alpha = held_alpha.data();
         state.bias_center = bias_center;
         state.bias_gain = bias_gain;
         state.signed_sum = signed_sum;
@@ -81,14 +93,16 @@ struct Descent {
         state.shrink_low = -__builtin_inf();
     }
     // Largest difference between two projected gradients of the epoch: 0 at the optimum of the active rows.
-    double epoch(const Rows& rows, PyWatch* watch) {
+    double epoch(const Rows& rows, PyWatch* watch, int n_threads) {
         expect(rows.view.n_rows == state.n, "rows and state differ in length");
         expect(rows.view.n_cols == n_weights, "rows and w differ in length");
         EpochReport report;
         {
             nb::gil_scoped_release nogil;
-            report = core().descent_epoch(rows.view, state, watch != nullptr ? &watch->watch : nullptr);
+            report = core().descent_epoch(rows.view, state,
+                                          {n_threads, watch != nullptr ? &watch->watch : nullptr});
         }
+        n_halved = report.n_halved;
         if (report.stopped) raise_stop(*watch);
         const double high = report.violation_high, low = report.violation_low;
         state.shrink_high = high > 0.0 ? high : __builtin_inf();
@@ -224,11 +238,14 @@ void bind_states(nb::module_& m) {
         });
     bind_joint(m);
     nb::class_<Descent>(m, "Descent")
-        .def(nb::init<In, In, In, In, double, In, In, Out, Out, double, double, double, std::uint64_t>(),
+        .def(nb::init<In, In, In, In, double, In, In, Out, Out, double, double, double, std::uint64_t,
+                      index_t, index_t>(),
              "y"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "diagonal"_a.noconvert(),
              "kink"_a, "target"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(),
-             "w"_a.noconvert(), "bias_center"_a, "bias_gain"_a, "signed_sum"_a, "seed"_a)
-        .def("epoch", &Descent::epoch, "rows"_a, "watch"_a.none() = nb::none())
+             "w"_a.noconvert(), "bias_center"_a, "bias_gain"_a, "signed_sum"_a, "seed"_a, "lanes"_a = 1,
+             "meetings"_a = 1)
+        .def("epoch", &Descent::epoch, "rows"_a, "watch"_a.none() = nb::none(), "n_threads"_a = 1)
+        .def_prop_ro("n_halved", [](const Descent& q) { return q.n_halved; })
         .def("unshrink", &Descent::unshrink)
         .def_prop_ro("n_active", [](const Descent& q) { return q.state.visits.n_active; })
         .def_prop_rw(

@@ -41,35 +41,126 @@ inline Judgement judge(const DescentState& q, index_t i, double a, double slope)
     return {here, false};
 }
 
+// What a run of steps did: the violations it met, and by how much it lowered the objective.
+struct Progress {
+    double violation_high = -__builtin_inf(), violation_low = __builtin_inf(), decrease = 0.0;
+};
+
+// Moves one multiplier to its minimum; whether the row stays active.
 template <class Rows>
-EpochReport descent_rows(const Rows& rows, DescentState& q, Watch* watch) {
-    const double inf = __builtin_inf();
-    EpochReport report{-inf, inf, false};
-    report.stopped = visit_active(q.visits, watch, [&](index_t i) {
-        const double a = q.alpha[i], upper = q.upper[i];
-        if (!(upper > 0.0)) return true;  // a row without cost
-        const double bias = q.bias_center + q.bias_gain * q.signed_sum;
-        const double slope = q.y[i] * (rows.dot(i, q.w) + bias) - q.target[i] + q.diagonal[i] * a;
-        const Judgement found = judge(q, i, a, slope);
-        if (found.shrink) return false;
-        report.violation_high = larger(report.violation_high, found.projected);
-        report.violation_low = smaller(report.violation_low, found.projected);
-        if (found.projected == 0.0) return true;
-        const double curvature = q.sq_norm[i] + q.bias_gain + q.diagonal[i];
-        const double now = curvature > 0.0
-                               ? best_multiplier(a - slope / curvature, q.kink / curvature, q.lower[i], upper)
-                               : without_curvature(slope, q.kink, q.lower[i], upper);
-        const double change = (now - a) * q.y[i];
-        q.alpha[i] = now;
-        q.signed_sum += change;
-        rows.axpy(i, change, q.w);
-        return true;
-    });
-    return report;
+bool descent_step(const Rows& rows, DescentState& q, index_t i, Progress& progress) {
+    const double a = q.alpha[i], upper = q.upper[i];
+    if (!(upper > 0.0)) return true;  // a row without cost
+    const double bias = q.bias_center + q.bias_gain * q.signed_sum;
+    const double slope = q.y[i] * (rows.dot(i, q.w) + bias) - q.target[i] + q.diagonal[i] * a;
+    const Judgement found = judge(q, i, a, slope);
+    if (found.shrink) return false;
+    progress.violation_high = larger(progress.violation_high, found.projected);
+    progress.violation_low = smaller(progress.violation_low, found.projected);
+    if (found.projected == 0.0) return true;
+    const double curvature = q.sq_norm[i] + q.bias_gain + q.diagonal[i];
+    const double now = curvature > 0.0
+                           ? best_multiplier(a - slope / curvature, q.kink / curvature, q.lower[i], upper)
+                           : without_curvature(slope, q.kink, q.lower[i], upper);
+    const double moved = now - a, change = moved * q.y[i];
+    const double kinked = q.kink > 0.0 ? q.kink * (larger(now, -now) - larger(a, -a)) : 0.0;
+    progress.decrease -= (slope + 0.5 * curvature * moved) * moved + kinked;
+    q.alpha[i] = now;
+    q.signed_sum += change;
+    rows.axpy(i, change, q.w);
+    return true;
 }
 
-inline EpochReport descent_epoch(const RowsView& view, DescentState& q, Watch* watch) {
-    return visit(view, [&](auto rows) { return descent_rows(rows, q, watch); });
+// A block's multipliers go only a share of their way; rows that left did not move.
+inline void take_back(DescentState& q, index_t block, double share) {
+    const index_t size = visit_block(q.visits.n_active), begin = block * size;
+    for (index_t k = begin; k < smaller(begin + size, q.visits.n_active); ++k) {
+        const index_t i = q.visits.rows[k];
+        if (i >= 0) q.alpha[i] = q.held_alpha[i] + share * (q.alpha[i] - q.held_alpha[i]);
+    }
+}
+
+// What the lanes found together: their steps added up, or halved (divided by the number of lanes) where the
+// sum would lower the objective by less than half of what they gained apart. Convexity makes the mean safe.
+inline double agree(DescentState& q, const Progress* lane, const double* sums, index_t n_cols) {
+    double together = 0.0, apart = 0.0, decrease = 0.0, sum = 0.0;
+    for (index_t j = 0; j < n_cols; ++j) {
+        double total = 0.0;
+        for (index_t l = 0; l < q.n_lanes; ++l) {
+            const double step = q.lane_w[l * n_cols + j] - q.w[j];
+            total += step;
+            apart += step * step;
+        }
+        together += total * total;
+        q.lane_w[j] = total;  // of all lanes: the first one's own is not needed any more
+    }
+    for (index_t l = 0; l < q.n_lanes; ++l) {
+        decrease += lane[l].decrease;
+        apart += q.bias_gain * sums[l] * sums[l];
+        sum += sums[l];
+    }
+    together += q.bias_gain * sum * sum;
+    const double share =
+        0.5 * (together - apart) <= 0.5 * decrease ? 1.0 : 1.0 / static_cast<double>(q.n_lanes);
+    for (index_t j = 0; j < n_cols; ++j) q.w[j] += share * q.lane_w[j];
+    q.signed_sum += share * sum;
+    return share;
+}
+
+// An epoch in lanes: each works with a w of its own on its part of the blocks until they meet. The result
+// does not depend on how many threads there are.
+template <class Rows>
+EpochReport descent_lanes(const Rows& rows, DescentState& q, const Execution& how) {
+    const index_t n_blocks = shuffle_blocks(q.visits), n_parts = q.n_meetings * q.n_lanes, d = rows.n_cols;
+    Progress all;
+    bool stopped = false;
+    index_t n_halved = 0;
+    const auto part = [&](index_t p) { return n_blocks * p / n_parts; };
+    for (index_t meeting = 0; meeting < q.n_meetings && n_blocks > 0; ++meeting) {
+        stopped = how.watch != nullptr && how.watch->stop();
+        if (stopped) break;
+        Progress lane[most_lanes];
+        double sums[most_lanes];
+        for_tasks(q.n_lanes, Execution{how.n_threads, nullptr}, [&](index_t l) {
+            DescentState own = q;
+            Progress progress;  // not in `lane`, whose entries share cache lines
+            own.w = q.lane_w + l * d;
+            for (index_t j = 0; j < d; ++j) own.w[j] = q.w[j];
+            const index_t first = meeting * q.n_lanes + l;
+            for (index_t b = part(first); b < part(first + 1); ++b)
+                visit_rows(q.visits, q.visits.blocks[b], [&](index_t i) {
+                    q.held_alpha[i] = q.alpha[i];
+                    return descent_step(rows, own, i, progress);
+                });
+            lane[l] = progress;
+            sums[l] = own.signed_sum - q.signed_sum;
+        });
+        const double share = agree(q, lane, sums, d);
+        if (share < 1.0) {
+            ++n_halved;
+            for (index_t b = part(meeting * q.n_lanes); b < part((meeting + 1) * q.n_lanes); ++b)
+                take_back(q, q.visits.blocks[b], share);
+        }
+        for (index_t l = 0; l < q.n_lanes; ++l) {
+            all.violation_high = larger(all.violation_high, lane[l].violation_high);
+            all.violation_low = smaller(all.violation_low, lane[l].violation_low);
+        }
+    }
+    compact(q.visits);
+    return {all.violation_high, all.violation_low, stopped, n_halved};
+}
+
+template <class Rows>
+EpochReport descent_rows(const Rows& rows, DescentState& q, const Execution& how) {
+    if (q.n_lanes > 1) return descent_lanes(rows, q, how);
+    Progress progress;
+    const bool stopped =
+        visit_active(q.visits, how.watch, [&](index_t i) { return descent_step(rows, q, i, progress); });
+    return {progress.violation_high, progress.violation_low, stopped, 0};
+}
+
+inline EpochReport descent_epoch(const RowsView& view, DescentState& q, const Execution& how) {
+    return visit(view, [&](auto rows) { return descent_rows(rows, q, how); });
 }
 
 }  // namespace maxmargin::MAXMARGIN_ISA

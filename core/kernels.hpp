@@ -36,8 +36,13 @@ struct Visits {
     index_t n_active = 0;
     std::uint64_t random = 0;
 };
-inline constexpr index_t visit_block(index_t n) { return n < 64 ? 1 : n < 2048 ? n / 64 : 32; }
+inline constexpr index_t largest_visit_block = 32;
+inline constexpr index_t visit_block(index_t n) {
+    return n < 64 ? 1 : n < 2048 ? n / 64 : largest_visit_block;
+}
 inline constexpr index_t visit_blocks(index_t n) { return n / 32 + 128; }  // enough for any active part of n
+
+inline constexpr index_t most_lanes = 8;
 
 struct DescentState {
     index_t n = 0;
@@ -51,7 +56,11 @@ struct DescentState {
     double* alpha = nullptr;
     double* w = nullptr;
     Visits visits;
-    double bias_center = 0.0;  // b = bias_center + bias_gain Σ alpha y
+    index_t n_lanes = 1;           // rows that are worked on at the same time; more than 1 needs the next two
+    index_t n_meetings = 1;        // how often in an epoch the lanes tell each other their w
+    double* lane_w = nullptr;      // n_cols per lane
+    double* held_alpha = nullptr;  // n
+    double bias_center = 0.0;      // b = bias_center + bias_gain Σ alpha y
     double bias_gain = 0.0;
     double signed_sum = 0.0;  // Σ alpha y
     double shrink_high = 0.0, shrink_low = 0.0;
@@ -60,6 +69,7 @@ struct DescentState {
 struct EpochReport {
     double violation_high = 0.0, violation_low = 0.0;  // range of projected gradients seen
     bool stopped = false;
+    index_t n_halved = 0;  // meetings at which the lanes' steps together went too far
 };
 
 // The multipliers along a line, for the exact line search.
@@ -131,7 +141,7 @@ struct Kernels {
     void (*barrier_second_order)(const BarrierState&, double mu, const Execution&);
     void (*barrier_recentre)(const BarrierState&, double step, double mu, const Execution&);
     void (*barrier_move)(const BarrierState&, double step, const Execution&);
-    EpochReport (*descent_epoch)(const RowsView&, DescentState&, Watch*);
+    EpochReport (*descent_epoch)(const RowsView&, DescentState&, const Execution&);
     // Σ clip(shrunk(z_i − t sigma_i dm_i), lower_i, upper_i) dm_i, where shrunk() moves by kink sigma_i to 0
     double (*clipped_slope)(const ClippedLine&, double t);
     JointReport (*joint_epoch)(const RowsView&, JointState&, Watch*);

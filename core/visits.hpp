@@ -30,24 +30,37 @@ inline void compact(Visits& v) {
     v.n_active = kept;
 }
 
+// Shuffles the blocks of the active rows; how many there are.
+inline index_t shuffle_blocks(Visits& v) {
+    const index_t size = visit_block(v.n_active), n_blocks = (v.n_active + size - 1) / size;
+    for (index_t b = 0; b < n_blocks; ++b) v.blocks[b] = static_cast<std::int32_t>(b);
+    shuffle(v.blocks, n_blocks, v.random);
+    return n_blocks;
+}
+
+// Calls step(row) for each row of a block, in an order of its own; a row whose step returns false is marked.
+template <class Step>
+void visit_rows(const Visits& v, index_t block, Step step) {
+    const index_t size = visit_block(v.n_active), begin = block * size, n = smaller(size, v.n_active - begin);
+    std::uint64_t random = v.random + static_cast<std::uint64_t>(block);
+    std::int32_t turn[largest_visit_block];
+    for (index_t k = 0; k < n; ++k) turn[k] = static_cast<std::int32_t>(k);
+    shuffle(turn, n, random);
+    for (index_t k = 0; k < n; ++k) {
+        std::int32_t& row = v.rows[begin + turn[k]];
+        if (!step(static_cast<index_t>(row))) row = ~row;
+    }
+}
+
 // Calls step(row) once for each active row; a row whose step returns false is left out from the next epoch
 // on. Whether the watch stopped it.
 template <class Step>
 bool visit_active(Visits& v, Watch* watch, Step step) {
-    const index_t size = visit_block(v.n_active), n_blocks = (v.n_active + size - 1) / size;
-    for (index_t b = 0; b < n_blocks; ++b) v.blocks[b] = static_cast<std::int32_t>(b);
-    shuffle(v.blocks, n_blocks, v.random);
+    const index_t n_blocks = shuffle_blocks(v);
     bool stopped = false;
     for (index_t b = 0; b < n_blocks && !stopped; ++b) {
         stopped = watch != nullptr && watch->stop();
-        const index_t begin = v.blocks[b] * size, n = smaller(size, v.n_active - begin);
-        std::int32_t turn[64];
-        for (index_t k = 0; k < n; ++k) turn[k] = static_cast<std::int32_t>(k);
-        shuffle(turn, n, v.random);
-        for (index_t k = 0; k < n && !stopped; ++k) {
-            std::int32_t& row = v.rows[begin + turn[k]];
-            if (!step(static_cast<index_t>(row))) row = ~row;
-        }
+        if (!stopped) visit_rows(v, v.blocks[b], step);
     }
     compact(v);
     return stopped;

@@ -36,7 +36,10 @@ struct Descending {
     Vec y, lower, upper, diagonal, target, norms, alpha, w;
     DescentState q;
     Order order{q.visits, n};
-    Descending(const Kernels& k, const Matrix& matrix, Box box, double bias_gain) : m(matrix) {
+    Vec lane_w, held;
+    Descending(const Kernels& k, const Matrix& matrix, Box box, double bias_gain, index_t lanes) : m(matrix) {
+        lane_w.resize(lanes * m.d), held.resize(n);
+        q.n_lanes = lanes, q.n_meetings = lanes, q.lane_w = lane_w.data(), q.held_alpha = held.data();
         const Vec C = random_vector(n, 0.1, 2);
         target = random_vector(n, 0.8, 1.5), norms.resize(n), diagonal.resize(n), alpha.resize(n);
         y.assign(n, 1.0), lower.assign(n, 0.0), upper.assign(n, inf);
@@ -85,12 +88,12 @@ struct Descending {
     }
 };
 
-void test_descent(const Kernels& k, const Matrix& m, Box box, double bias_gain) {
-    Descending p(k, m, box, bias_gain);
+void test_descent(const Kernels& k, const Matrix& m, Box box, double bias_gain, index_t lanes) {
+    Descending p(k, m, box, bias_gain, lanes);
     DescentState& q = p.q;
     for (int epoch = 0; epoch < 6; ++epoch) {
         const double before = p.cost(), rounding = epoch == 0 ? 0.0 : 1e-12 * (1.0 + std::abs(before));
-        const EpochReport report = k.descent_epoch(m.view(), q, nullptr);
+        const EpochReport report = k.descent_epoch(m.view(), q, Execution{2, nullptr});
         q.shrink_high = report.violation_high > 0.0 ? report.violation_high : inf;
         q.shrink_low = report.violation_low < 0.0 ? report.violation_low : -inf;
         p.invariants();
@@ -100,7 +103,7 @@ void test_descent(const Kernels& k, const Matrix& m, Box box, double bias_gain) 
     double last = p.n <= 16 ? inf : 0.0;
     for (int epoch = 0; last > 1e-9 && epoch < 100000; ++epoch) {
         p.order.everything(q.visits), q.shrink_high = inf, q.shrink_low = -inf;
-        const EpochReport report = k.descent_epoch(m.view(), q, nullptr);
+        const EpochReport report = k.descent_epoch(m.view(), q, Execution{2, nullptr});
         last = report.violation_high - report.violation_low;
     }
     CHECK(last <= 1e-9);
@@ -108,7 +111,7 @@ void test_descent(const Kernels& k, const Matrix& m, Box box, double bias_gain) 
     Watch stopped(always, nullptr, 0.0);
     const Vec held = p.alpha;
     p.order.everything(q.visits);
-    CHECK(k.descent_epoch(m.view(), q, &stopped).stopped == (p.n > 0) && same(p.alpha, held));
+    CHECK(k.descent_epoch(m.view(), q, Execution{1, &stopped}).stopped == (p.n > 0) && same(p.alpha, held));
 }
 
 // The joint multi-class machine; some rows have no cost.
@@ -257,7 +260,7 @@ void test_descents(const Kernels& k, const Matrix& m) {
     for (const double bias_gain : {0.5, 0.0}) {
         for (const bool squared : {false, true})
             for (const Box box : {Box{squared, false, 0.0}, Box{squared, true, 0.0}, Box{squared, true, 0.3}})
-                test_descent(k, m, box, bias_gain);
+                for (const index_t lanes : {1, 2, 3}) test_descent(k, m, box, bias_gain, lanes);
         for (const index_t n_classes : {2, 5}) test_joint(k, m, n_classes, bias_gain);
     }
     test_lasso(k, m);

@@ -92,6 +92,54 @@ def test_descent_reaches_the_optimum(instruction_set, loss, kind, gain):
     assert primal == pytest.approx(-objective(), rel=1e-8)
 
 
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize("lanes", [1, 2, 8])
+def test_lanes_lower_the_objective_whatever_the_rows_and_the_threads(lanes, n_threads):
+    # Equal rows are the worst case: every lane takes the same step, and together they go too far.
+    X = np.ones((400, 3)) * np.repeat([1.0, -1.0], 200)[:, None]
+    y, one, zero = np.repeat([1.0, -1.0], 200), np.ones(400), np.zeros(400)
+    alpha, w = np.zeros(400), np.zeros(3)
+    parts = (y, zero, one, zero, 0.0, one, np.full(400, 3.0), alpha, w, 0.0, 0.1, 0.0, 1)
+    descent, values, halved = _core.Descent(*parts, lanes=lanes, meetings=2), [0.0], 0
+    for _ in range(60):
+        descent.epoch(_core.Rows.dense(X), None, n_threads)
+        halved += descent.n_halved
+        near(w, X.T @ (alpha * y))
+        assert np.all((alpha >= 0.0) & (alpha <= 1.0))
+        values.append(0.5 * w @ w + 0.05 * (alpha @ y) ** 2 - alpha.sum())
+    assert falls(values)
+    assert (halved > 0) == (lanes > 1)
+    assert values[-1] == pytest.approx(-1.0 / 6.0, rel=1e-4)  # margin 1 at w = (1, 1, 1) / 3
+
+
+def test_lanes_give_the_same_bits_for_any_number_of_threads():
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(3000, 30))
+    found = []
+    for n_threads in (1, 2, 4):
+        y, one, zero, alpha, w = (
+            np.where(X[:, 0] > 0, 1.0, -1.0),
+            np.ones(3000),
+            np.zeros(3000),
+            np.zeros(3000),
+            np.zeros(30),
+        )
+        parts = (y, zero, one, zero, 0.0, one, np.square(X).sum(axis=1), alpha, w, 0.0, 0.1, 0.0, 1)
+        descent = _core.Descent(*parts, lanes=2, meetings=4)
+        for _ in range(5):
+            descent.epoch(_core.Rows.dense(X), None, n_threads)
+        found.append((alpha, w))
+    assert all(np.array_equal(a, found[0][0]) and np.array_equal(w, found[0][1]) for a, w in found)
+
+
+@pytest.mark.parametrize(("lanes", "meetings"), [(0, 1), (9, 1), (2, 0), (-1, 1)])
+def test_lanes_out_of_range_are_refused(lanes, meetings):
+    one = np.ones(2)
+    parts = (one, 0.0 * one, one, 0.0 * one, 0.0, one, one, one.copy(), np.ones(3), 0.0, 0.0, 0.0, 1)
+    with pytest.raises(ValueError, match="lanes or meetings"):
+        _core.Descent(*parts, lanes=lanes, meetings=meetings)
+
+
 def test_the_kink_keeps_multipliers_of_small_errors_at_zero():
     X, y = np.eye(4), np.array([0.2, -0.2, 2.0, -5.0])
     alpha, w, one, zero = np.zeros(4), np.zeros(4), np.ones(4), np.zeros(4)

@@ -41,7 +41,7 @@ class DualCoordinateDescent:
     tol : relative duality gap to reach.
     max_iter : limit on epochs.
     seed : seed of the random order.
-    n_threads : threads of the polish; the descent itself is sequential.
+    n_threads : threads of the polish, and of the epochs of large sparse data.
     polish : finish with :class:`~maxmargin.solvers.newton_method.NewtonMethod`, to rounding level.
     patient : go on with epochs after a polish that did not reach ``tol``.
 
@@ -82,6 +82,7 @@ class _Run:
         self.last_look = (0, 1.0)
         # Sparse rows in more dimensions than rows hardly touch each other: epochs converge by themselves.
         self.orthogonal = sp.issparse(problem.X) and problem.n_cols > problem.n_rows and problem.nnz > 50_000
+        self.in_lanes = True  # while they are not in each other's way
         self.moving: NDArray[np.intp] | None = None  # rows that are not proven; None: all
         alpha, self.centre = (start.alpha, start.b) if isinstance(start, Solution) else (start, 0.0)
         self.descent = self._begin(np.zeros(problem.n_rows) if alpha is None else alpha, solver.seed)
@@ -103,10 +104,12 @@ class _Run:
         else:
             self.rows, self.part = problem.take_rows(moving), self.alpha[moving]
             box = box.part(moving)
+        self.meetings = meetings_of_lanes(self.rows) if self.in_lanes else 0
         chosen = slice(None) if moving is None else moving
         return _core.Descent(
             problem.sign[chosen], box.lower, box.upper, box.diagonal, box.kink, problem.target[chosen],
             problem.squared_norms[chosen], self.part, w, centre, gain, float(signed.sum()), seed,
+            lanes=2 if self.meetings > 0 else 1, meetings=max(1, self.meetings),
         )  # fmt: skip
 
     def _screen(self) -> None:
@@ -159,7 +162,10 @@ class _Run:
         next_look = 5 if self.orthogonal and self.problem.loss.smooth and strength <= 10.0 else next_look
         ask, epochs, previous = np.inf, 0, np.inf
         while True:
-            violation = self.descent.epoch(self.rows, self.watch.core)
+            violation = self.descent.epoch(self.rows, self.watch.core, self.n_threads)
+            if 2 * self.descent.n_halved > self.meetings > 0:
+                self.in_lanes = False
+                self.descent = self._begin(self._whole(), self.solver.seed)
             epochs += 1
             self.n_iter += 1
             if self.problem.bias.free:
@@ -218,6 +224,18 @@ class _Run:
             self.best = better(self.best, polish.best)
             self.n_iter += polish.steps
         return self.best.gap <= self.solver.tol
+
+
+def meetings_of_lanes(rows: _core.Rows) -> int:
+    """How often two lanes, each with half of the rows, should meet in an epoch; 0 if one lane is better.
+
+    At a meeting w is copied and added up, which must be little beside the work between two meetings. The number of
+    threads has no say: two lanes on one thread give the same result.
+    """
+    n_cols = rows.shape[1]
+    if not rows.is_sparse or rows.nnz < 1_000_000 or rows.nnz < 64 * n_cols:
+        return 0
+    return int(min(32, rows.nnz // (16 * n_cols)))
 
 
 def polish_seconds(problem: Problem, point: Point) -> float:
