@@ -284,7 +284,8 @@ class _Run:
                     status = self._loop(iterate)
             if status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
                 iterate = None  # its memory is free now
-                self._polish(200 if self.best is None or self.best.gap > self.solver.tol else 30)
+                done = self.best is not None and self.best.gap <= self.solver.tol
+                self._polish(200 if not done else 30 if problem.n_cols <= problem.n_rows else 10)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except _core.DeadlineReached:
