@@ -1,5 +1,5 @@
-// The order in which an epoch takes its active rows: blocks of neighbours in random order. Within a block
-// memory is read in sequence, three times as fast on large data as rows in random order.
+// The order in which an epoch takes its active rows: blocks of neighbours in random order, shuffled inside.
+// A block lies together in memory: on large data three times as fast as rows in random order.
 #pragma once
 #include "row_types.hpp"
 

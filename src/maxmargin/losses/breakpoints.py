@@ -84,6 +84,7 @@ def _newton_on_ramps(beta: Vector, cost: Vector, below: NDArray[np.bool_], start
     signed_cost = signed * cost
     low, high = float(beta.min()), float(beta.max())
     guess = float(np.median(beta[:: max(1, len(beta) // 1001)])) if start is None else start
+    guess = min(max(guess, low), high)  # what counts as rounding below must not grow with a wild guess
 
     def slope(b: float) -> tuple[float, float]:
         active = np.maximum(signed * (b - beta), 0.0)
