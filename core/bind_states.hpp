@@ -58,7 +58,7 @@ struct Descent {
     nb::object owner;
     Descent(In y, In lower, In upper, In diagonal, double kink, In target, In sq_norm, Out alpha, Out w,
             double bias_center, double bias_gain, double signed_sum, std::uint64_t seed, index_t lanes,
-            index_t meetings)
+            index_t meetings, bool entropy)
         : order(state.visits, static_cast<index_t>(y.size()), seed) {
         const auto n = static_cast<index_t>(y.size());
         state.n = n;
@@ -66,6 +66,7 @@ struct Descent {
         state.lower = at(lower, n, "lower");
         state.upper = at(upper, n, "upper");
         state.kink = kink;
+        state.entropy = entropy;
         state.diagonal = at(diagonal, n, "diagonal");
         state.target = at(target, n, "target");
         state.sq_norm = at(sq_norm, n, "sq_norm");
@@ -239,11 +240,11 @@ void bind_states(nb::module_& m) {
     bind_joint(m);
     nb::class_<Descent>(m, "Descent")
         .def(nb::init<In, In, In, In, double, In, In, Out, Out, double, double, double, std::uint64_t,
-                      index_t, index_t>(),
+                      index_t, index_t, bool>(),
              "y"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "diagonal"_a.noconvert(),
              "kink"_a, "target"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(),
              "w"_a.noconvert(), "bias_center"_a, "bias_gain"_a, "signed_sum"_a, "seed"_a, "lanes"_a = 1,
-             "meetings"_a = 1)
+             "meetings"_a = 1, "entropy"_a = false)
         .def("epoch", &Descent::epoch, "rows"_a, "watch"_a.none() = nb::none(), "n_threads"_a = 1)
         .def_prop_ro("n_halved", [](const Descent& q) { return q.n_halved; })
         .def("unshrink", &Descent::unshrink)

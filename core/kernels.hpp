@@ -51,6 +51,7 @@ struct DescentState {
     const double* upper = nullptr;     // infinity for squared slack
     const double* diagonal = nullptr;  // added to the Hessian's diagonal: 1/(2C) for squared slack
     double kink = 0.0;                 // price of |alpha|: the tube's half-width in a regression
+    bool entropy = false;              // of the logistic loss, instead of diagonal and kink
     const double* target = nullptr;
     const double* sq_norm = nullptr;
     double* alpha = nullptr;

@@ -50,7 +50,7 @@ def test_several_classes(machine):
     assert enough_compared(found)
 
 
-@pytest.mark.parametrize("name", [*BOXES, "svr-1-tube", "svr-2-tube"])
+@pytest.mark.parametrize("name", [*BOXES, "logistic-l2", "svr-1-tube", "svr-2-tube"])
 def test_dual_coordinate_descent(name):
     # Coordinate steps cannot work across sixteen orders of magnitude; every other kind they must solve.
     machine = BY_NAME[name]

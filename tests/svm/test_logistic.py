@@ -8,7 +8,8 @@ import scipy.sparse as sp
 from sklearn.linear_model import LogisticRegression as SklearnLogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from maxmargin import ConvergenceWarning, LogisticRegression, Status
+from maxmargin import ConvergenceWarning, LogisticRegression, Problem, Status
+from maxmargin.solvers import DualCoordinateDescent
 from tests.conftest import tall
 from tests.oracles import Form
 from tests.svm.test_multiclass import blobs
@@ -197,13 +198,28 @@ def test_separable_classes_are_no_problem():
     assert machine.solution_.primal <= best.value * (1 + 1e-6)
 
 
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e4])
+@pytest.mark.parametrize("bias", [{}, {"fit_intercept": False}, {"penalize_intercept": True}])
+def test_coordinate_steps_on_the_entropy_alone_reach_the_optimum_of_newton(C, bias):
+    rng = np.random.default_rng(7)
+    X = sp.random_array((300, 2000), density=0.01, rng=rng, format="csr")
+    y = np.where(X[:, :1000].sum(axis=1) > X[:, 1000:].sum(axis=1), 1, -1)
+    weight = rng.integers(0, 3, 300).astype(float)  # rows without cost among them
+    exact = LogisticRegression(C=C, solver="newton", tol=1e-12, **bias).fit(X, y, sample_weight=weight).solution_
+    problem = Problem.from_arrays(X, y, C=C, loss="logistic", sample_weight=weight, **bias)
+    found = DualCoordinateDescent(tol=1e-9, polish=False).solve(problem)
+    assert found.status is Status.CONVERGED
+    assert found.primal == pytest.approx(exact.primal, rel=1e-9)
+    np.testing.assert_allclose(found.w, exact.w, atol=found.distance_bound + exact.distance_bound)
+
+
 ERRORS = [
     ({"multi_class": "crammer_singer"}, "multi_class must be"),
     ({"multi_class": "multinomial", "penalty": "l1"}, "penalty='l2' only"),
     ({"penalty": "elasticnet"}, "penalty must be"),
     ({"C": np.inf}, "C"),
     ({"C": -1.0}, "C must be"),
-    ({"solver": "dual_cd"}, "cannot solve"),
+    ({"solver": "interior_point"}, "cannot solve"),
     ({"solver": "lbfgs"}, "solver must be"),
 ]
 

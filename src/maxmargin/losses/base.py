@@ -38,6 +38,7 @@ class Loss(ABC):
     name: str
     regression = False
     smooth = False  # has a curvature everywhere, so that Newton's method needs no multipliers
+    entropic = False  # the conjugate is the binary entropy of the multiplier's share of the cost
 
     def sign(self, y: Vector) -> Vector:
         return np.ones_like(y) if self.regression else y

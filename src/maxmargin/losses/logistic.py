@@ -28,6 +28,7 @@ class Logistic(Loss):
 
     name = "logistic"
     smooth = True
+    entropic = True
 
     def target(self, y: Vector) -> Vector:
         return np.zeros_like(y)

@@ -36,7 +36,9 @@ def supported(problem: Problem) -> list[str]:
     """Names of the solvers that can solve the problem."""
     if problem.penalty == "l1":
         return ["proximal_newton"]
-    return ["interior_point", "dual_cd", "newton"] if problem.loss.has_box else ["newton"]
+    if problem.loss.has_box:
+        return ["interior_point", "dual_cd", "newton"]
+    return ["dual_cd", "newton"] if problem.loss.entropic else ["newton"]
 
 
 def interior_point_seconds(problem: Problem) -> float:

@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
+from maxmargin.losses.base import DualBox
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status
@@ -78,6 +79,7 @@ class _Run:
         self.n_threads = effective_threads(solver.n_threads)
         self.history, self.n_iter, self.reason = History(), 0, solver.reason
         self.best: Point | None = None
+        self.box = problem.box if problem.loss.has_box else _entropy_box(problem)
         self.settled = 0.1
         self.last_look = (0, 1.0)
         # Sparse rows in more dimensions than rows hardly touch each other: epochs converge by themselves.
@@ -89,13 +91,13 @@ class _Run:
 
     def _begin(self, alpha: Vector, seed: int) -> _core.Descent:
         """A descent that starts at ``alpha`` and moves the rows that are not proven yet."""
-        problem, box, moving = self.problem, self.problem.box, self.moving
+        problem, box, moving = self.problem, self.box, self.moving
         self.alpha = np.clip(alpha, box.lower, box.upper)
         signed, w = self.alpha * problem.sign, np.empty(problem.n_cols)
         _core.combine(problem.rows, signed, w, self.n_threads)
         gain = problem.bias.value**2 if problem.bias.penalised else 0.0
         if problem.bias.free:
-            gain = bias_gain(problem.squared_norms + problem.box.diagonal)
+            gain = bias_gain(problem.squared_norms + box.diagonal)
         if self.best is not None:
             self.centre = self.best.b
         centre = self.centre if problem.bias.free else 0.0
@@ -110,18 +112,19 @@ class _Run:
             problem.sign[chosen], box.lower, box.upper, box.diagonal, box.kink, problem.target[chosen],
             problem.squared_norms[chosen], self.part, w, centre, gain, float(signed.sum()), seed,
             lanes=2 if self.meetings > 0 else 1, meetings=max(1, self.meetings),
+            entropy=problem.loss.entropic,
         )  # fmt: skip
 
     def _screen(self) -> None:
         """Leave out rows whose multiplier is proven, once they are many: each epoch then costs so much less."""
         assert self.best is not None
-        if self.best.gap > 1e-2:
+        if self.best.gap > 1e-2 or not self.problem.loss.has_box:
             return
         known = proven(self.problem, self.best)
         left = np.flatnonzero(~known)
         if len(left) > 0.5 * len(self.part) or len(left) < 1:
             return
-        box, r = self.problem.box, self.problem.target - self.problem.sign * (self.best.scores + self.best.b)
+        box, r = self.box, self.problem.target - self.problem.sign * (self.best.scores + self.best.b)
         bound = np.where(r > box.kink, box.upper, np.where(r < -box.kink, box.lower, 0.0))
         alpha = np.where(known, bound, self._whole())
         self.moving = left
@@ -224,6 +227,12 @@ class _Run:
             self.best = better(self.best, polish.best)
             self.n_iter += polish.steps
         return self.best.gap <= self.solver.tol
+
+
+def _entropy_box(problem: Problem) -> DualBox:
+    """The range of the multipliers of an entropic loss, and the least curvature that its entropy adds."""
+    lower, upper = problem.loss.domain(problem.cost)
+    return DualBox(lower, upper, 4.0 / np.maximum(problem.cost, 1e-300))
 
 
 def meetings_of_lanes(rows: _core.Rows) -> int:

@@ -40,11 +40,11 @@ class LogisticRegression(LinearClassifier):
     class_weight : dict, "balanced" or None, default=None
         Factors on the weights of all rows of a class.
     random_state : int, RandomState or None, default=None
-        For compatibility; nothing here is random.
-    solver : {"auto", "newton", "proximal_newton"}, default="auto"
-        Newton's method for ½‖w‖², the proximal one for ‖w‖₁.
+        Seed of the order in which ``dual_cd`` visits the rows; nothing else is random.
+    solver : {"auto", "dual_cd", "newton", "proximal_newton"}, default="auto"
+        Newton's method or dual coordinate descent (two classes, ovr, ovo) for ½‖w‖², proximal Newton for ‖w‖₁.
     max_iter : int, default=10000
-        Limit on Newton steps.
+        Limit on Newton steps, or epochs of coordinate descent.
     multi_class : {"auto", "multinomial", "ovr", "ovo"}, default="auto"
         More than two classes: together (penalty "l2" only), one against the rest, or one per pair. "auto" is
         "multinomial" for "l2" and "ovr" for "l1".
