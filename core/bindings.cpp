@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "bind_online.hpp"
 #include "bind_states.hpp"
 #include "bind_text.hpp"
 #include "bind_views.hpp"
@@ -166,6 +167,7 @@ NB_MODULE(_core, m) {
     nb::exception<DeadlineReached>(m, "DeadlineReached", PyExc_TimeoutError);
     bind_products(m);
     bind_states(m);
+    bind_online(m);
     bind_text(m);
     m.def("info", &info);
     m.def("use_isa", &use_isa, "name"_a);

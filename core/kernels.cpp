@@ -5,7 +5,10 @@
 #include "interior_point.hpp"
 #include "joint_cd.hpp"
 #include "lasso_cd.hpp"
+#include "multiclass_perceptron.hpp"
+#include "pocket.hpp"
 #include "products.hpp"
+#include "winnow.hpp"
 
 #define MAXMARGIN_TEXT2(x) #x
 #define MAXMARGIN_TEXT(x) MAXMARGIN_TEXT2(x)
@@ -44,7 +47,15 @@ const Kernels& kernels() {
                                    descent_epoch,
                                    clipped_slope,
                                    joint_epoch,
-                                   lasso_sweeps};
+                                   lasso_sweeps,
+                                   all_finite,
+                                   online_rows,
+                                   online_settle,
+                                   pocket_rows,
+                                   count_errors,
+                                   winnow_rows,
+                                   multiclass_rows,
+                                   dual_row};
     return table;
 }
 

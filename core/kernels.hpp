@@ -117,6 +117,111 @@ struct LassoState {
     double* Hd = nullptr;
 };
 
+// --- machines that learn row by row ------------------------------------------------------------------------
+
+enum class OnlineRule : int {
+    perceptron,    // y f <= margin: y
+    hinge,         // y f <= margin: y, and every step shrinks
+    logistic,      // y / (1 + exp(y f))
+    exponential,   // y exp(-y f)
+    tube,          // sign of y - f where |y - f| >= margin
+    squared_tube,  // 2 (y - f) where (y - f)^2 > margin
+    squares,       // y - f
+    relaxation,    // y (margin - y f) / |z|^2 where y f <= margin
+    hebb,          // f
+    oja            // f, and w shrinks by 1 - step f^2
+};
+
+// What was seen and done; the same for every machine.
+struct OnlineCounts {
+    index_t n_seen = 0;         // rows
+    index_t n_steps = 0;        // batches
+    index_t n_mistakes = 0;     // rows with y f <= 0 (outside the tube in a regression)
+    index_t n_corrections = 0;  // rows that changed the weights
+    bool pause = false;         // stop after every step that corrected something, so that somebody can look
+};
+
+// One linear machine that moves by w += step * correction * x; the weights are scale * v.
+struct OnlineState {
+    OnlineRule rule = OnlineRule::perceptron;
+    double* v = nullptr;
+    double scale = 1.0;
+    double b = 0.0;
+    double bias_gain = 1.0;  // the bias moves by bias_gain * step * correction
+    double margin = 0.0;
+    // step = rate / (k + offset)^power; k counts steps, or only those that corrected something
+    double rate = 1.0, offset = 1.0, power = 0.0;
+    bool count_corrections = false;
+    bool by_performance = false;  // times the recent share of mistakes
+    double recent = 1.0;
+    index_t k = 0;
+    double rho = 0.0;       // every step shrinks w by 1 - 2 step rho
+    double l1 = 0.0;        // and moves it by step * l1 towards 0
+    double l1_total = 0.0;  // how far it has moved so far; each weight catches up when it is next used
+    double* l1_done = nullptr;
+    index_t batch = 1;
+    bool mean = false;             // of the batch's corrections instead of their sum
+    double* correction = nullptr;  // of the batch's rows
+    double* sum = nullptr;         // of all weights after each step is  sum_scale * v - sum
+    double sum_scale = 0.0, sum_b = 0.0;
+    double* own = nullptr;  // one more coordinate per row, of size `delta` there
+    double delta = 0.0;
+    bool diverged = false;
+    OnlineCounts counts;
+};
+
+// Pocket: the perceptron, and the best of its weights so far.
+enum class PocketRule : int { error, ratchet, run };
+struct PocketState {
+    PocketRule rule = PocketRule::error;
+    double* w = nullptr;
+    double b = 0.0, bias_gain = 1.0, rate = 1.0;
+    double* best_w = nullptr;
+    double best_b = 0.0;
+    index_t best_errors = -1;  // of best_w; -1: not counted
+    index_t best_run = 0, run_length = 0;
+    bool judged = false;  // the present weights have been compared with the pocket
+    index_t n_evaluations = 0, since_change = 0;
+    index_t patience = 0;  // stop after so many corrections without a better one; 0: never
+    OnlineCounts counts;
+};
+
+// w_j = sinh(log_base s_j) * 2 / e^shift (balanced) or e^(log_base s_j - shift): weights that grow by
+// factors.
+struct WinnowState {
+    bool balanced = true;
+    double* s = nullptr;
+    double* w = nullptr;
+    double s_bias = 0.0, w_bias = 0.0;
+    double log_base = 0.0;
+    double bias_input = 1.0;  // 0: no bias
+    double threshold = 0.0;   // the positive machine says f - threshold
+    double shift = 0.0;
+    OnlineCounts counts;
+};
+
+// All classes at once: the row's class comes nearer, the best other one goes away.
+struct MulticlassState {
+    index_t n_classes = 0;
+    double* W = nullptr;  // n_cols * n_classes, a column's weights together
+    double* b = nullptr;
+    double bias_gain = 1.0, rate = 1.0, margin = 0.0;
+    double* sum_W = nullptr;  // the mean of all weights is W - sum / n_seen
+    double* sum_b = nullptr;
+    double* scores = nullptr;
+    OnlineCounts counts;
+};
+
+// Coefficients instead of weights: f_i = Σ_j coefficient_j K_ji + b, kept up to date for every row.
+struct DualState {
+    bool squares = false;  // Widrow-Hoff instead of the perceptron
+    index_t n = 0;
+    double* coefficient = nullptr;
+    double* score = nullptr;  // without the bias
+    double b = 0.0, bias_gain = 1.0, rate = 1.0, margin = 0.0;
+    OnlineCounts counts;
+};
+
 struct Kernels {
     const char* name;
     // out_i = <x_i, w> + bias
@@ -148,6 +253,22 @@ struct Kernels {
     JointReport (*joint_epoch)(const RowsView&, JointState&, Watch*);
     // Sweeps over the coordinates of a quadratic with an l1 penalty; how many were needed
     index_t (*lasso_sweeps)(LassoState&, index_t max_sweeps, double tol, Watch*);
+    bool (*all_finite)(const RowsView&, const Execution&);
+    // Each takes the rows order[begin..end) (begin..end without an order) and returns where it stopped: at
+    // the end, when the watch says so, when somebody wants to look, or when the machine has diverged.
+    index_t (*online_rows)(const RowsView&, const double* y, const std::int64_t* order, index_t begin,
+                           index_t end, OnlineState&, Watch*);
+    void (*online_settle)(index_t n_cols, OnlineState&);  // weights that wait for l1 catch up
+    index_t (*pocket_rows)(const RowsView&, const double* y, const std::int64_t* order, index_t begin,
+                           index_t end, PocketState&, Watch*);
+    // Rows with y f <= 0, or `most` if there are at least as many
+    index_t (*count_errors)(const RowsView&, const double* y, const double* w, double b, index_t most);
+    index_t (*winnow_rows)(const RowsView&, const double* y, const std::int64_t* order, index_t begin,
+                           index_t end, WinnowState&, Watch*);
+    index_t (*multiclass_rows)(const RowsView&, const std::int32_t* label, const std::int64_t* order,
+                               index_t begin, index_t end, MulticlassState&, Watch*);
+    // Takes one row whose line of the kernel matrix is K; whether the coefficients changed
+    bool (*dual_row)(const double* K, index_t i, double y, DualState&);
 };
 
 namespace baseline {

@@ -23,6 +23,33 @@ inline void squared_norms(const RowsView& view, double* out, const Execution& ho
     });
 }
 
+// Infinities and NaNs times 0 are NaN; everything else is 0.
+template <class T>
+bool finite_values(const T* x, index_t n) {
+    T sum[lanes] = {};
+    index_t j = 0;
+    for (; j + lanes <= n; j += lanes)
+        for (int k = 0; k < lanes; ++k) sum[k] += x[j + k] * T{0};
+    for (int k = 0; j < n; ++j, ++k) sum[k] += x[j] * T{0};
+    T total{};
+    for (int k = 0; k < lanes; ++k) total += sum[k];
+    return total == T{0};
+}
+
+inline bool all_finite(const RowsView& view, const Execution& how) {
+    return visit(view, [&](auto rows) {
+        const index_t n = rows.n_values(), size = index_t{1} << 18, n_tasks = (n + size - 1) / size;
+        Buffer bad(n_tasks);
+        for_tasks(n_tasks, worth(how, n), [&](index_t task) {
+            if (!finite_values(rows.values + task * size, smaller(size, n - task * size)))
+                bad.data()[task] = 1.0;
+        });
+        double total = 0.0;
+        for (index_t task = 0; task < n_tasks; ++task) total += bad.data()[task];
+        return total == 0.0;
+    });
+}
+
 // How many partial results a sum over rows is split into: by the data alone, at most 16, two or 16 MB, and
 // so few that adding them up stays cheap beside the work itself.
 inline index_t parts_for(index_t n_rows, index_t result_size, index_t work) {

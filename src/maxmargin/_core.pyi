@@ -106,6 +106,93 @@ class Joint:
     @property
     def n_active(self) -> int: ...
 
+class _Counts:
+    n_seen: int
+    n_steps: int
+    n_mistakes: int
+    n_corrections: int
+    pause: bool
+
+class _Learner(_Counts):
+    def run(
+        self, rows: Rows, y: F, order: NDArray[np.int64] | None, begin: int, end: int, watch: Watch | None = None
+    ) -> int: ...
+
+class Online(_Learner):
+    def __init__(self, rule: str, v: F, batch: int = 1) -> None: ...
+    def average(self, sum: F) -> None: ...
+    def thin(self, l1: float, done: F) -> None: ...
+    def extend(self, own: F, delta: float) -> None: ...
+    def settle(self) -> None: ...
+    scale: float
+    b: float
+    bias_gain: float
+    margin: float
+    rate: float
+    offset: float
+    power: float
+    count_corrections: bool
+    by_performance: bool
+    recent: float
+    k: int
+    rho: float
+    l1_total: float
+    mean: bool
+    sum_scale: float
+    sum_b: float
+    diverged: bool
+
+class Pocket(_Learner):
+    def __init__(self, rule: str, w: F, best_w: F) -> None: ...
+    b: float
+    bias_gain: float
+    rate: float
+    best_b: float
+    best_errors: int
+    best_run: int
+    run_length: int
+    judged: bool
+    patience: int
+    since_change: int
+    n_evaluations: int
+
+class Winnower(_Learner):
+    def __init__(self, balanced: bool, s: F, w: F) -> None: ...
+    s_bias: float
+    w_bias: float
+    log_base: float
+    bias_input: float
+    threshold: float
+    shift: float
+
+class Multiclass(_Counts):
+    def __init__(self, W: F, b: F) -> None: ...
+    def average(self, sum_W: F, sum_b: F) -> None: ...
+    def run(
+        self,
+        rows: Rows,
+        label: NDArray[np.int32],
+        order: NDArray[np.int64] | None,
+        begin: int,
+        end: int,
+        watch: Watch | None = None,
+    ) -> int: ...
+    bias_gain: float
+    rate: float
+    margin: float
+
+class Dual(_Counts):
+    def __init__(self, squares: bool, coefficient: F, score: F) -> None: ...
+    def skip(self, y: F, order: NDArray[np.int64], begin: int) -> int: ...
+    def row(self, K: F, i: int, y: float) -> bool: ...
+    b: float
+    bias_gain: float
+    rate: float
+    margin: float
+
+def count_errors(rows: Rows, y: F, w: F, b: float) -> int: ...
+def all_finite(rows: Rows, n_threads: int) -> bool: ...
+
 class SvmlightParser:
     def __init__(self, keep_lines: bool = False) -> None: ...
     def feed(self, bytes: NDArray[np.uint8], last: bool, n_threads: int) -> int: ...

@@ -20,6 +20,7 @@ from maxmargin.positions import (
     plain,
     shown,
 )
+from maxmargin.runtime import effective_threads
 
 Vector = NDArray[np.float64]
 
@@ -101,7 +102,7 @@ def check_rows(X: Any) -> tuple[Any, _core.Rows]:
             raise InputError(f"{error}. Rebuild the matrix, for example with X.tocoo().tocsr().") from None
     else:
         rows = _core.Rows.dense(X)
-    _check_finite(X)
+    _check_finite(X, rows)
     return X, rows
 
 
@@ -158,11 +159,9 @@ def _strictly_increasing(X: Any) -> bool:
     return bool(rising.all())
 
 
-def _check_finite(X: Any) -> None:
-    values = X.data if sp.issparse(X) else X
-    with np.errstate(over="ignore", invalid="ignore"):
-        if np.isfinite(values.sum(dtype=np.float64)):
-            return
+def _check_finite(X: Any, rows: _core.Rows) -> None:
+    if _core.all_finite(rows, effective_threads()):
+        return
     for begin in range(0, X.shape[0], 4096):
         block = X[begin : begin + 4096]
         bad = np.argwhere(~np.isfinite(block.toarray() if sp.issparse(block) else block))

@@ -1,6 +1,7 @@
 """Reading and writing data files: svmlight/LIBSVM, CSV, Parquet, Arrow, npz."""
 
 from maxmargin.data.arrow import read_arrow, read_parquet, table_from_arrow
+from maxmargin.data.batches import Batch, Batches, Survey, open_batches, survey
 from maxmargin.data.bundled import breast_cancer
 from maxmargin.data.csv import CsvOptions, read_csv
 from maxmargin.data.digest import digest
@@ -12,19 +13,24 @@ from maxmargin.data.svmlight import read_svmlight
 from maxmargin.data.table import Table
 
 __all__ = [
+    "Batch",
+    "Batches",
     "CsvOptions",
     "DataError",
     "Encoding",
+    "Survey",
     "Table",
     "breast_cancer",
     "complete_rows",
     "digest",
+    "open_batches",
     "read_arrow",
     "read_csv",
     "read_npz",
     "read_parquet",
     "read_svmlight",
     "read_table",
+    "survey",
     "table_from_arrays",
     "table_from_arrow",
     "write_table",

@@ -61,7 +61,7 @@ def import_matplotlib() -> Any:
     return matplotlib
 
 
-def _draw(paint: Any, alt: str, caption: str, height: float = SIZE[1]) -> Figure:
+def draw(paint: Any, alt: str, caption: str, height: float = SIZE[1]) -> Figure:
     matplotlib = import_matplotlib()
     with matplotlib.rc_context(STYLE), warnings.catch_warnings():
         figure = matplotlib.figure.Figure(figsize=(SIZE[0], height))
@@ -95,7 +95,7 @@ def search_figure(search: Search) -> Figure:
         ax.set_ylabel("validation error, %")
 
     values = ", ".join(f"{C:g}: {m:.1f} %" for C, m in zip(search.Cs, mean, strict=True))
-    return _draw(
+    return draw(
         paint,
         f"Line chart of the validation error against C. {values}. Smallest at C = {search.best_C:g}.",
         f"Mean error over {search.errors.shape[1]} folds, bars of one standard error. Of equals the smallest is taken.",
@@ -127,7 +127,7 @@ def margin_figure(outcome: Outcome) -> Figure:
         ax.set_ylabel("rows, %")
         ax.legend()
 
-    return _draw(
+    return draw(
         paint,
         f"Histogram of the margins. Of {len(learned)} rows learned from, {wrong} lie on the wrong side, {inside} "
         f"inside the margin and {len(learned) - wrong - inside} beyond it.",
@@ -155,7 +155,7 @@ def gap_figure(outcome: Outcome) -> Figure:
         ax.set_xlabel(f"time, {unit}")
         ax.set_ylabel("relative duality gap")
 
-    return _draw(
+    return draw(
         paint,
         f"Line chart of the relative duality gap against time: from {gaps[0]:.1e} to {gaps[-1]:.1e} after "
         f"{factor * times[-1]:.3g} {unit}; {tol:.0e} was asked for.",
@@ -187,7 +187,7 @@ def weights_figure(outcome: Outcome, most: int = 12) -> Figure:
         ax.set_xlabel("weight" + (" (of the scaled column)" if outcome.model.scaling is not None else ""))
 
     listed = ", ".join(f"{names[j]} {coef[j]:+.3g}" for j in order)
-    return _draw(
+    return draw(
         paint,
         f"Bar chart of the {len(order)} largest of {len(coef)} weights: {listed}.",
         f"Blue speaks for “{classes[1]}”, orange for “{classes[0]}”.",

@@ -1,6 +1,6 @@
 """Support vector machines in scikit-learn's shape."""
 
-from maxmargin.svm.base import ConvergenceWarning
+from maxmargin.estimators import ConvergenceWarning
 from maxmargin.svm.linear import LinearSVC
 from maxmargin.svm.logistic import LogisticRegression
 from maxmargin.svm.regression import LinearSVR

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from numbers import Integral, Real
 from typing import Any
 
@@ -12,34 +10,17 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.callback import CallbackSupportMixin
-from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import check_random_state
 
+from maxmargin.estimators import ConvergenceWarning, VersionedState, warn
 from maxmargin.inputs import positive_number
 from maxmargin.problem import Problem
 from maxmargin.runtime import effective_threads
 from maxmargin.solution import Solution, Solutions, Status
 from maxmargin.solvers import SOLVERS, Solver, make_solver
-from maxmargin.svm.versioned import VersionedState
 
 Vector = NDArray[np.float64]
-
-
-def warn(message: str, category: type[Warning] = UserWarning) -> None:
-    """A warning that points at the caller's line, outside this package and scikit-learn's wrappers around fit."""
-    level, frame = 1, sys._getframe(0)
-    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
-        frame, level = frame.f_back, level + 1
-    warnings.warn(message, category, stacklevel=level)
-
-
-def _is_inside(module: str) -> bool:
-    return module.split(".")[0] == "maxmargin" or module.startswith("sklearn.callback")
-
-
-class ConvergenceWarning(_SklearnConvergenceWarning):
-    """A fit stopped before the requested gap; the message says how far off it can be and what to change."""
 
 
 ADVICE = {

@@ -1,12 +1,32 @@
-"""Pickles that know which version wrote them."""
+"""What every estimator shares: warnings that point at the caller, and pickles that know which version wrote them."""
 
 from __future__ import annotations
 
+import sys
+import warnings
 from typing import Any
+
+from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 
 import maxmargin._core as _core
 
 KEY = "_maxmargin_version"
+
+
+def warn(message: str, category: type[Warning] = UserWarning) -> None:
+    """A warning that points at the caller's line, outside this package and scikit-learn's wrappers around fit."""
+    level, frame = 1, sys._getframe(0)
+    while frame.f_back is not None and _is_inside(frame.f_globals.get("__name__", "")):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)
+
+
+def _is_inside(module: str) -> bool:
+    return module.split(".")[0] == "maxmargin" or module.startswith("sklearn.callback")
+
+
+class ConvergenceWarning(_SklearnConvergenceWarning):
+    """A fit stopped before the requested gap; the message says how far off it can be and what to change."""
 
 
 def major(version: str) -> str:

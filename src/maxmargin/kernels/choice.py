@@ -1,0 +1,122 @@
+"""make_kernel: from names, functions and parameters to a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike
+
+from maxmargin.inputs import InputError, check_rows, check_weights, positive_number
+from maxmargin.kernels.base import Kernel
+from maxmargin.kernels.gaussian import Gaussian
+from maxmargin.kernels.given import Callable, Precomputed
+from maxmargin.kernels.inner import Linear, Polynomial, Sigmoid
+from maxmargin.positions import shown
+
+NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+
+
+def make_kernel(
+    kernel: Any,
+    *,
+    gamma: float | str | None = "scale",
+    coef0: float = 0.0,
+    degree: float = 3,
+    kernel_params: Mapping[str, Any] | None = None,
+    X: Any = None,
+    sample_weight: ArrayLike | None = None,
+) -> Kernel:
+    """The kernel that scikit-learn's parameters describe.
+
+    Parameters
+    ----------
+    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"}, callable or Kernel
+        A callable gets two arrays of rows, ``k(X, Z)``, and returns the matrix of values. A Kernel is returned as it
+        is, whatever the other parameters say.
+    gamma : {"scale", "auto"}, float or None, default="scale"
+        Of "poly", "rbf" and "sigmoid". "scale" is 1 / (columns × variance of all entries of X), "auto" and None are
+        1 / columns. If no entry of X differs from the others, "scale" is 1.
+    coef0 : float, default=0.0
+        Of "poly" and "sigmoid".
+    degree : float, default=3
+        Of "poly".
+    kernel_params : mapping, optional
+        Keywords for a callable.
+    X : array-like or sparse matrix, optional
+        The rows learned from; only a gamma given by name needs them.
+    sample_weight : array-like, optional
+        Weights of the rows in the variance; k repetitions of a row and a weight of k give the same gamma.
+
+    Examples
+    --------
+    >>> make_kernel("rbf", X=[[0.0, 2.0], [2.0, 0.0]])
+    Gaussian(gamma=0.5)
+    >>> make_kernel("poly", gamma=1, degree=2)
+    Polynomial(gamma=1.0, coef0=0.0, degree=2)
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, str) and kernel in NAMES:
+        if kernel_params:
+            raise InputError(f"kernel_params are keywords for a callable kernel; kernel={kernel!r} has none")
+        if kernel == "linear":
+            return Linear()
+        if kernel == "precomputed":
+            return Precomputed()
+        scale = resolve_gamma(gamma, X, sample_weight)
+        if kernel == "rbf":
+            return Gaussian(scale)
+        return Sigmoid(scale, coef0) if kernel == "sigmoid" else Polynomial(scale, coef0, degree)
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        raise InputError(f"kernel must be a kernel with its parameters, as in {kernel.__name__}(...), got the class")
+    if callable(kernel):
+        return Callable(kernel, dict(kernel_params or {}))
+    raise InputError(f"kernel must be one of {', '.join(NAMES)}, a callable or a Kernel, got {shown(kernel)}")
+
+
+def resolve_gamma(gamma: float | str | None, X: Any, sample_weight: ArrayLike | None = None) -> float:
+    """gamma as a number; X is needed where it is given by name.
+
+    Examples
+    --------
+    >>> resolve_gamma("auto", [[1.0, 2.0, 3.0, 4.0]]), resolve_gamma(3, None)
+    (0.25, 3.0)
+    """
+    if gamma is not None and not isinstance(gamma, str):
+        return positive_number("gamma", gamma)
+    if gamma not in ("scale", "auto", None):
+        raise InputError(f"gamma must be 'scale', 'auto' or a number greater than 0, got {gamma!r}")
+    if X is None:
+        raise InputError(f"gamma={gamma!r} depends on the rows learned from: pass X, or give gamma as a number")
+    X, rows = check_rows(X)
+    n, d = rows.shape
+    if gamma != "scale":
+        return 1.0 / d
+    variance = _variance(X, check_weights(sample_weight, n))
+    if not np.isfinite(variance):
+        raise InputError(
+            "gamma='scale': the variance of X overflows; scale the columns, for example with "
+            "sklearn.preprocessing.StandardScaler, or give gamma as a number"
+        )
+    scale = d * variance
+    return 1.0 / scale if np.isfinite(scale) and scale > 0.0 and np.isfinite(1.0 / scale) else 1.0
+
+
+def _variance(X: Any, weight: Any) -> float:
+    """Of all entries of all rows together, each row as often as its weight says."""
+    total = float(weight.sum()) * X.shape[1]
+    if total <= 0.0:
+        return 0.0
+    with np.errstate(over="ignore", invalid="ignore"):
+        mean = float(np.sum(weight @ X)) / total
+        away = X.astype(np.float64)
+        if sp.issparse(X):
+            away.data = (away.data - mean) ** 2 - mean**2  # an entry that is not stored is away by the mean itself
+            variance = float(np.sum(weight @ away)) / total + mean**2
+        else:
+            away -= mean
+            variance = float(weight @ np.einsum("ij,ij->i", away, away)) / total
+        return 0.0 if variance <= 1e-30 * mean**2 else variance  # all entries are the same, but for rounding

@@ -1,0 +1,158 @@
+"""Kernels of the inner product: linear, polynomial, sigmoid."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from maxmargin.inputs import InputError, number_in, positive_number
+from maxmargin.kernels.base import Kernel
+from maxmargin.kernels.points import Matrix, Points, Vector, inner_products
+
+
+class InnerProductKernel(Kernel):
+    """k(x, z) = g(⟨x, z⟩); a subclass says what g is."""
+
+    def _of_products(self, products: Matrix) -> Matrix:
+        """g of every entry; may overwrite them."""
+        raise NotImplementedError
+
+    def _values(self, left: Points, right: Points) -> Matrix:
+        return self._of_products(inner_products(left, right))
+
+    def _own(self, points: Points) -> Vector:
+        return self._of_products(points.squares.copy())
+
+
+@dataclass(frozen=True)
+class Linear(InnerProductKernel):
+    """k(x, z) = ⟨x, z⟩.
+
+    Examples
+    --------
+    >>> Linear().gram([[1.0, 2.0], [3.0, 0.0]])
+    array([[5., 3.],
+           [3., 9.]])
+    """
+
+    @property
+    def is_positive(self) -> bool:
+        return True
+
+    def _of_products(self, products: Matrix) -> Matrix:
+        return products
+
+
+@dataclass(frozen=True)
+class Polynomial(InnerProductKernel):
+    """k(x, z) = (γ⟨x, z⟩ + c)^degree.
+
+    Positive semidefinite for c ≥ 0 and a whole degree: sums and products of positive semidefinite kernels are so.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        γ > 0.
+    coef0 : float, default=0.0
+        c.
+    degree : float, default=3
+        At least 0. One that is not whole needs γ⟨x, z⟩ + c ≥ 0 for all pairs of rows.
+
+    References
+    ----------
+    Poggio: On optimal nonlinear associative recall, 1975. Boser, Guyon, Vapnik: A training algorithm for optimal
+    margin classifiers, 1992. Schoenberg: Positive definite functions on spheres, 1942.
+
+    Examples
+    --------
+    >>> kernel = Polynomial(gamma=1.0, coef0=1.0, degree=2)
+    >>> kernel.block([[1.0], [2.0]], [[3.0]])
+    array([[16.],
+           [49.]])
+    >>> kernel.is_positive
+    True
+    """
+
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: float = 3
+
+    def __post_init__(self) -> None:
+        positive_number("gamma", self.gamma)
+        check_coef0(self.coef0)
+        if not np.isfinite(number_in("degree", self.degree, 0.0, np.inf)):
+            raise InputError("degree must be a finite number, got infinity")
+
+    @property
+    def is_positive(self) -> bool:
+        return self.coef0 >= 0.0 and float(self.degree).is_integer()
+
+    def _of_products(self, products: Matrix) -> Matrix:
+        products *= self.gamma
+        products += self.coef0
+        degree = float(self.degree)
+        return whole_power(products, int(degree)) if degree.is_integer() else np.asarray(products**degree)
+
+    def _advice(self) -> str:
+        if not float(self.degree).is_integer():
+            return "A power that is not whole needs γ⟨x, z⟩ + c ≥ 0 everywhere: use a whole degree."
+        return f"{super()._advice()} A smaller gamma or degree also helps."
+
+
+@dataclass(frozen=True)
+class Sigmoid(InnerProductKernel):
+    """k(x, z) = tanh(γ⟨x, z⟩ + c).
+
+    Not positive semidefinite in general, so no inner product in any space: what is built on it may have no optimum.
+
+    Parameters
+    ----------
+    gamma : float, default=1.0
+        γ > 0.
+    coef0 : float, default=0.0
+        c.
+
+    References
+    ----------
+    Lin, Lin: A study on sigmoid kernels for SVM and the training of non-PSD kernels by SMO-type methods, 2003.
+
+    Examples
+    --------
+    >>> Sigmoid(gamma=0.5).block([[2.0]], [[1.0], [0.0]]).round(6)
+    array([[0.761594, 0.      ]])
+    """
+
+    gamma: float = 1.0
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        positive_number("gamma", self.gamma)
+        check_coef0(self.coef0)
+
+    @property
+    def is_positive(self) -> bool:
+        return False
+
+    def _of_products(self, products: Matrix) -> Matrix:
+        products *= self.gamma
+        products += self.coef0
+        return np.asarray(np.tanh(products, out=products))
+
+
+def whole_power(base: Matrix, exponent: int) -> Matrix:
+    """Every entry to a whole power, by squaring: many times as fast as the power function."""
+    power = np.ones_like(base)
+    while exponent:
+        if exponent & 1:
+            power *= base
+        exponent >>= 1
+        if exponent:
+            base = base * base
+    return power
+
+
+def check_coef0(coef0: float) -> None:
+    """The constant must be a finite number."""
+    if not np.isfinite(number_in("coef0", coef0, -np.inf, np.inf)):
+        raise InputError(f"coef0 must be a finite number, got {coef0}")

@@ -1,0 +1,294 @@
+"""Passes over rows, and what every machine that learns row by row shares."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+import maxmargin._core as _core
+from maxmargin.estimators import ConvergenceWarning, VersionedState, warn
+from maxmargin.inputs import positive_number
+from maxmargin.online.memory import Memory
+from maxmargin.online.trace import Recorder
+from maxmargin.positions import check_positions
+from maxmargin.runtime import Watch, effective_threads
+
+Vector = NDArray[np.float64]
+Order = NDArray[np.int64] | None
+
+
+def whole_number(name: str, value: Any, least: int) -> int:
+    """``value`` as an int if it is a whole number of at least ``least``."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
+        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+@dataclass
+class Course:
+    """How one machine's passes went."""
+
+    mistakes: list[int] = field(default_factory=list)
+    corrections: list[int] = field(default_factory=list)
+    recorder: Recorder | None = None
+    finished: bool = False  # a pass without (more than tol) corrections
+    stalled: bool = False  # mistakes have not fallen for n_iter_no_change passes
+    diverged: bool = False
+
+
+class OnlineMachine(VersionedState, BaseEstimator):
+    """A machine whose whole state is one :class:`Memory` per hyperplane.
+
+    A subclass says how a fresh memory looks, how the core is set up from it, and what its weights are.
+    """
+
+    _numbers: Sequence[str] = ()  # the core's numbers that must survive from pass to pass
+    _stops = True  # a pass without corrections ends the fit
+
+    def _fresh(self, n_cols: int) -> Memory:
+        raise NotImplementedError
+
+    def _open(self, memory: Memory) -> Any:
+        """The core's machine on this memory, set up by the parameters."""
+        raise NotImplementedError
+
+    def _weights(self, memory: Memory) -> tuple[Vector, float]:
+        raise NotImplementedError
+
+    def _step_now(self, core: Any) -> float:
+        """Size of the step just taken."""
+        return float(core.rate)
+
+    # --- one pass -----------------------------------------------------------------------------------------------
+
+    def _order(self, n_rows: int, turn: tuple[int, ...]) -> Order:
+        """The order of the rows in one pass; ``turn`` (pass, batch) and the seed decide it."""
+        if self.shuffle is False:
+            return None
+        rng = np.random.default_rng([self._seed_now, *turn])
+        if self.shuffle == "replacement":
+            return rng.integers(0, n_rows, n_rows)
+        return rng.permutation(n_rows)
+
+    def _take(
+        self, memory: Memory, rows: _core.Rows, y: Any, order: Order, watch: Watch, course: Course, n_pass: int
+    ) -> None:
+        """One pass of one machine; whatever ends it, the memory is whole."""
+        core = self._open(memory)
+        before = core.n_mistakes, core.n_corrections
+        core.pause = course.recorder is not None
+        begin, end = 0, rows.shape[0]
+        try:
+            while begin < end:
+                moved = core.n_corrections
+                reached = core.run(rows, y, order, begin, end, watch.core)
+                if course.recorder is not None and core.n_corrections > moved:
+                    self._record(memory, core, course.recorder, n_pass)
+                if getattr(core, "diverged", False):
+                    course.diverged = True
+                    break
+                if reached == begin:  # the machine is content
+                    course.finished = True
+                    break
+                begin = reached
+        finally:
+            memory.read_from(core, self._numbers)
+            course.mistakes.append(core.n_mistakes - before[0])
+            course.corrections.append(core.n_corrections - before[1])
+
+    def _record(self, memory: Memory, core: Any, recorder: Recorder, n_pass: int) -> None:
+        memory.read_from(core, self._numbers)
+        w, b = self._weights(memory)
+        recorder.add(w.copy(), b, core.n_seen, n_pass, core.n_mistakes, self._step_now(core))
+
+    def _passes(self, memories: list[Memory], rows: _core.Rows, targets: list[Any]) -> list[Course]:
+        """Passes until every machine is content, or one of the limits is reached. Ctrl-C keeps what was learned."""
+        watch = Watch(self.max_seconds)
+        courses = [Course(recorder=Recorder() if self.trace else None) for _ in memories]
+        self._interrupted = False
+        try:
+            for n_pass in range(self.max_iter):
+                order = self._order(rows.shape[0], (n_pass,))
+                for memory, y, course in zip(memories, targets, courses, strict=True):
+                    if not (course.finished or course.stalled or course.diverged):
+                        self._take(memory, rows, y, order, watch, course, n_pass)
+                        self._judge(course)
+                if self.verbose:
+                    made = sum(course.mistakes[-1] for course in courses)
+                    print(f"pass {n_pass + 1}: {made} mistakes, {watch.seconds:.2f} s")
+                if all(course.finished or course.stalled or course.diverged for course in courses):
+                    break
+        except _core.DeadlineReached:
+            self._past_deadline = True
+        except KeyboardInterrupt:
+            self._interrupted = True
+        return courses
+
+    def _judge(self, course: Course) -> None:
+        """Whether a machine needs no more passes, or gets nowhere."""
+        if not self._stops or self.tol is None:
+            return
+        if self._counted(course)[-1] <= self.tol:
+            course.finished = True
+        patience = self.n_iter_no_change
+        if patience is not None and len(course.mistakes) > patience:
+            course.stalled = min(course.mistakes[-patience:]) >= min(course.mistakes[:-patience])
+
+    def _counted(self, course: Course) -> list[int]:
+        """What ``tol`` is compared with, pass by pass."""
+        return course.corrections
+
+    # --- checks ---------------------------------------------------------------------------------------------------
+
+    def _check_passes(self) -> None:
+        whole_number("max_iter", self.max_iter, 1)
+        if self.max_seconds is not None:
+            positive_number("max_seconds", self.max_seconds)
+        if self.shuffle not in (True, False, "replacement"):
+            raise ValueError(f"shuffle must be True, False or 'replacement', got {self.shuffle!r}")
+        tol, patience = getattr(self, "tol", None), getattr(self, "n_iter_no_change", None)
+        if tol is not None and (isinstance(tol, bool) or not tol >= 0):
+            raise ValueError(f"tol must be a number of mistakes in a pass of at least 0, or None, got {tol!r}")
+        if patience is not None:
+            whole_number("n_iter_no_change", patience, 1)
+        self._seed_now = (
+            0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
+        )
+        self._past_deadline = False
+
+    def _bias_gain(self, rows: _core.Rows | None) -> float:
+        """How far the bias moves per unit of correction: 0, 1, or R²."""
+        if not self.fit_intercept:
+            return 0.0
+        kind, radius = getattr(self, "bias", "augmented"), getattr(self, "radius", None)
+        if kind not in ("augmented", "radius"):
+            raise ValueError(f"bias must be 'augmented' or 'radius', got {kind!r}")
+        if kind == "augmented":
+            return 1.0
+        radius = self.__dict__.get("_radius_known") if radius is None and rows is None else radius
+        if radius is not None:
+            return positive_number("radius", radius) ** 2
+        if rows is None:
+            raise ValueError("bias='radius' needs radius=max ‖x‖ when the rows come in parts: give radius, or use fit")
+        return float(squared_norms(rows).max()) or 1.0
+
+    # --- streams ---------------------------------------------------------------------------------------------------
+
+    @available_if(lambda machine: hasattr(machine, "partial_fit"))
+    def fit_stream(
+        self,
+        source: Any,
+        *,
+        classes: Any = None,
+        n_passes: int = 1,
+        checkpoint: Any = None,
+        checkpoint_seconds: float = 60.0,
+        progress: bool = False,
+        **options: Any,
+    ) -> Any:
+        """Learn from batches that come one after the other, or from a file larger than memory.
+
+        Parameters
+        ----------
+        source : file name, iterable of (X, y), or function that returns such an iterable
+            svmlight, CSV, Parquet and Arrow files are read in parts.
+        classes : array-like, optional
+            All labels that may come; a file is searched for them otherwise, which takes one more pass.
+        n_passes : int, default=1
+            Most passes; one without corrections (``tol``) ends the fit.
+        checkpoint : file name, optional
+            Where the state is saved now and then. If the file is there already, the fit goes on from it: a process that
+            was killed loses what it learned since, and the result is the same as if it had not been.
+        checkpoint_seconds : float, default=60.0
+            How often; 0 saves after every batch.
+        progress : bool, default=False
+            Show how far it is.
+        **options
+            For files: ``target``, ``n_features``, ``batch_bytes``, … (see ``maxmargin.data.open_batches``).
+        """
+        from maxmargin.online.stream import fit_stream
+
+        self._check_passes()
+        return fit_stream(
+            self, source, classes=classes, n_passes=n_passes, checkpoint=checkpoint,
+            checkpoint_seconds=checkpoint_seconds, progress=progress, **options,
+        )  # fmt: skip
+
+    def _forget(self) -> None:
+        """As if it had never been fitted."""
+        kept = ("_skl", "_metadata")  # scikit-learn's own: output format, callbacks, routing
+        for name in [name for name in vars(self) if name.endswith("_") or name.startswith("_")]:
+            if not name.startswith(kept):
+                delattr(self, name)
+
+    def _restore(self) -> None:
+        """Fitted attributes from the memories of a checkpoint."""
+
+    # --- using it ---------------------------------------------------------------------------------------------------
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = dict(super().__getstate__())
+        state.pop("_rows_seen", None)  # the training rows: only the bound needs them
+        return state
+
+    def _seen_rows(self) -> tuple[Any, Any]:
+        check_is_fitted(self)
+        if "_rows_seen" not in self.__dict__:
+            raise AttributeError(
+                "the bound is computed from the rows of fit, which a machine keeps only in the process that fitted it, "
+                "and not after partial_fit; call maxmargin.theory's functions with the rows instead"
+            )
+        rows: tuple[Any, Any] = self._rows_seen
+        return rows
+
+    def _warn_if_unfinished(self, courses: list[Course]) -> None:
+        name = type(self).__name__
+        if any(course.diverged for course in courses):
+            warn(f"{name} diverged and stopped there: {self._advice_on_divergence()}", ConvergenceWarning)
+            return
+        if not self._stops or self.tol is None or all(course.finished for course in courses):
+            return
+        left = max(course.mistakes[-1] for course in courses if course.mistakes)
+        why = "max_seconds was reached" if self._past_deadline else f"max_iter={self.max_iter} was reached"
+        if any(course.stalled for course in courses):
+            why = f"mistakes have not fallen for n_iter_no_change={self.n_iter_no_change} passes"
+        if self._interrupted:
+            return
+        warn(
+            f"{name} stopped with {left} mistakes in its last pass: {why}. If the classes can be separated, more passes "
+            "(max_iter, n_iter_no_change=None) will end without mistakes; if not, use average=True, PocketPerceptron or "
+            "LinearSVC.",
+            ConvergenceWarning,
+        )
+
+    def _advice_on_divergence(self) -> str:
+        return "use a smaller eta0, or scale the columns"
+
+
+def squared_norms(rows: _core.Rows) -> Vector:
+    out = np.empty(rows.shape[0])
+    _core.squared_norms(rows, out, effective_threads())
+    return out
+
+
+def checked_rows(machine: Any, X: Any) -> Any:
+    """X of a prediction, checked against what the machine was fitted on."""
+    check_is_fitted(machine)
+    if sp.issparse(X):
+        check_positions(X)
+    return validate_data(machine, X, accept_sparse="csr", reset=False)

@@ -1,0 +1,361 @@
+"""Machines with one hyperplane per class that move by w += η·correction·x."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import RegressorMixin
+from sklearn.linear_model._base import LinearClassifierMixin
+from sklearn.utils import column_or_1d
+from sklearn.utils.validation import validate_data
+
+import maxmargin._core as _core
+from maxmargin.inputs import LabelledRows, check_rows, check_targets
+from maxmargin.online.base import Course, OnlineMachine, Vector, checked_rows, whole_number
+from maxmargin.online.memory import Memory
+from maxmargin.online.steps import Steps
+from maxmargin.positions import InputError, as_array
+from maxmargin.runtime import Watch
+
+
+class LinearRule(OnlineMachine):
+    """Sets up the core's rule from the common parameters."""
+
+    _numbers = ("scale", "b", "k", "recent", "l1_total", "sum_scale", "sum_b")
+    _rule: str
+    _counts_corrections = True  # k of η(k) counts corrections; else it counts steps
+
+    def _fresh(self, n_cols: int) -> Memory:
+        arrays = {"v": np.zeros(n_cols)}
+        if getattr(self, "average", False):
+            arrays["sum"] = np.zeros(n_cols)
+        if self._l1() > 0.0:
+            arrays["done"] = np.zeros(n_cols)
+        return Memory(arrays)
+
+    def _steps(self) -> Steps:
+        """The schedule, checked."""
+        return Steps.of(self.schedule, eta0=self.eta0, t0=self.t0, power_t=self.power_t, rho=self.rho)
+
+    def _l1(self) -> float:
+        return 0.0
+
+    def _margin(self) -> float:
+        return 0.0
+
+    def _batch(self) -> int:
+        return whole_number("batch_size", self.batch_size, 1) if self.batch_size != "all" else self._n_rows_now
+
+    def _open(self, memory: Memory) -> Any:
+        core = _core.Online(self._rule, memory.arrays["v"], self._batch())
+        self._steps_now.set_on(core)
+        core.bias_gain, core.margin = self._gain_now, self._margin()
+        core.mean = getattr(self, "reduction", "sum") == "mean"
+        core.rho = 0.0 if self._l1() > 0.0 else float(getattr(self, "rho", 0.0))
+        core.count_corrections = self._counts_corrections
+        if "sum" in memory.arrays:
+            core.average(memory.arrays["sum"])
+        if "done" in memory.arrays:
+            core.thin(self._l1(), memory.arrays["done"])
+        memory.set_on(core)
+        return core
+
+    def _take(self, memory: Memory, *rest: Any) -> None:
+        super()._take(memory, *rest)
+        if "done" in memory.arrays:  # every weight catches up before anybody looks
+            core = self._open(memory)
+            core.settle()
+
+    def _step_now(self, core: Any) -> float:
+        size = self._steps_now.size(max(0, core.k - 1))
+        return size * max(core.recent, 1e-3) if core.by_performance else size
+
+    def _weights(self, memory: Memory) -> tuple[Vector, float]:
+        number, v = memory.numbers, memory.arrays["v"]
+        if "sum" in memory.arrays and number.get("n_steps", 0) > 0:
+            n = number["n_steps"]
+            return (number["sum_scale"] * v - memory.arrays["sum"]) / n, number["sum_b"] / n
+        return number.get("scale", 1.0) * v, number.get("b", 0.0)
+
+    def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
+        """Parameters that need a look at the rows; ``whole``: these are all rows."""
+        self._n_rows_now = rows.shape[0]
+        self._steps_now = self._steps()
+        self._gain_now = self._bias_gain(rows if whole else None)
+        if getattr(self, "reduction", "sum") not in ("sum", "mean"):
+            raise ValueError(f"reduction must be 'sum' or 'mean', got {self.reduction!r}")
+        if not whole and self.batch_size == "all":
+            raise ValueError("batch_size='all' needs all rows at once: use fit, or give batch_size a number")
+
+    def _check_rule(self) -> None:
+        """Parameters of the rule itself."""
+
+    def _after_part(self, courses: list[Course]) -> None:
+        if self._interrupted:
+            raise KeyboardInterrupt
+        if any(course.diverged for course in courses):
+            self._warn_if_unfinished(courses)
+
+    def _one_pass(self, memories: list[Memory], rows: _core.Rows, targets: list[Any], call: int) -> list[Course]:
+        watch, order, self._interrupted = Watch(self.max_seconds), self._order(rows.shape[0], (0, call)), False
+        courses = [Course() for _ in memories]
+        try:
+            for memory, y, course in zip(memories, targets, courses, strict=True):
+                self._take(memory, rows, y, order, watch, course, 0)
+        except _core.DeadlineReached:
+            self._past_deadline = True
+        except KeyboardInterrupt:
+            self._interrupted = True
+        return courses
+
+
+class OnlineClassifier(LinearClassifierMixin, LinearRule):
+    """Labels in, hyperplanes out: one for two classes, else one per class against the rest."""
+
+    def fit(self, X: Any, y: Any, coef_init: ArrayLike | None = None, intercept_init: ArrayLike | None = None) -> Any:
+        """Learn from all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32 and float64 rows in C order are used as they are, without a copy.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes.
+        coef_init, intercept_init : arrays, optional
+            Weights to start from instead of 0.
+        """
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        self._check_passes()
+        y = column_or_1d(y, warn=True)
+        data = LabelledRows.from_arrays(X, y)
+        self._X_now = data.X
+        self._prepare(data.rows, whole=True)
+        del self._X_now
+        self._check_rule()
+        n_cols = data.rows.shape[1]
+        memories = self._continued(data.classes, n_cols)
+        if memories is None:
+            memories = self._machines(len(data.classes), n_cols)
+            set_start(memories, coef_init, intercept_init)
+        targets = self._targets(data.position, len(data.classes))
+        courses = self._passes(memories, data.rows, targets)
+        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
+        self._rows_seen = (data.X, np.asarray(data.classes[data.position]))
+        self._store(data.classes, memories, courses)
+        if self._interrupted:
+            raise KeyboardInterrupt
+        self._warn_if_unfinished(courses)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any, classes: ArrayLike | None) -> Any:
+        """Rows once each, from where the last call ended. Machines that can, offer it as ``partial_fit``."""
+        self._check_passes()
+        first = not hasattr(self, "classes_")
+        known = declared_classes(self, classes)
+        X_checked, rows = check_rows(X)
+        validate_data(self, X, skip_check_array=True, reset=first)
+        position = known_labels(column_or_1d(y, warn=True), rows.shape[0], known)
+        self._X_now = X_checked
+        self._prepare(rows, whole=False)
+        del self._X_now
+        self._check_rule()
+        memories = self._machines(len(known), rows.shape[1]) if first else self._memories
+        calls = 0 if first else getattr(self, "_n_calls", 0)
+        courses = self._one_pass(memories, rows, self._targets(position, len(known)), calls)
+        self._n_calls = calls + 1
+        self.__dict__.pop("_rows_seen", None)
+        self._store(known, memories, courses, added=not first)
+        self._after_part(courses)
+        return self
+
+    def _machines(self, n_classes: int, n_cols: int) -> list[Memory]:
+        return [self._fresh(n_cols) for _ in range(1 if n_classes == 2 else n_classes)]
+
+    def _targets(self, position: NDArray[np.intp], n_classes: int) -> list[Any]:
+        return signed_labels(position, n_classes)
+
+    def _continued(self, classes: NDArray[Any], n_cols: int) -> list[Memory] | None:
+        """The memories to go on from, with warm_start."""
+        if not (getattr(self, "warm_start", False) and hasattr(self, "_memories")):
+            return None
+        same = np.array_equal(self.classes_, classes) and self.n_features_in_ == n_cols
+        if not same:
+            raise ValueError(
+                f"warm_start: the machine knows {len(self.classes_)} classes and {self.n_features_in_} columns, these "
+                f"rows have {len(classes)} and {n_cols}; use a new machine"
+            )
+        memories: list[Memory] = self._memories
+        return memories
+
+    def _restore(self) -> None:
+        self._store(self.classes_, self._memories, [Course() for _ in self._memories])
+
+    def _store(
+        self, classes: NDArray[Any], memories: list[Memory], courses: list[Course], *, added: bool = False
+    ) -> None:
+        weights = [self._weights(memory) for memory in memories]
+        self.classes_, self._memories = classes, memories
+        self.coef_ = np.stack([w for w, _ in weights])
+        self.intercept_ = np.array([b for _, b in weights])
+        store_course(self, memories, courses, added=added)
+
+
+class OnlineRegressor(RegressorMixin, LinearRule):
+    """Numbers in, one hyperplane out."""
+
+    _stops = False
+    _counts_corrections = False
+
+    def fit(self, X: Any, y: Any, coef_init: ArrayLike | None = None, intercept_init: ArrayLike | None = None) -> Any:
+        """Learn from all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+            Numbers.
+        coef_init, intercept_init : arrays, optional
+            Weights to start from instead of 0.
+        """
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        self._check_passes()
+        y = column_or_1d(y, warn=True)
+        X_checked, rows = check_rows(X)
+        target = check_targets(y, rows.shape[0])
+        self._X_now = X_checked
+        self._prepare(rows, whole=True)
+        del self._X_now
+        self._check_rule()
+        memories = [self._fresh(rows.shape[1])]
+        if getattr(self, "warm_start", False) and hasattr(self, "_memories"):
+            memories = self._memories
+        set_start(memories, coef_init, intercept_init)
+        courses = self._passes(memories, rows, [target])
+        validate_data(self, X, skip_check_array=True)
+        self._store(memories, courses)
+        if self._interrupted:
+            raise KeyboardInterrupt
+        self._warn_if_unfinished(courses)
+        return self
+
+    def _partial_fit(self, X: Any, y: Any) -> Any:
+        """Rows once each, from where the last call ended. Machines that can, offer it as ``partial_fit``."""
+        self._check_passes()
+        first = not hasattr(self, "_memories")
+        X_checked, rows = check_rows(X)
+        validate_data(self, X, skip_check_array=True, reset=first)
+        target = check_targets(column_or_1d(y, warn=True), rows.shape[0])
+        self._prepare(rows, whole=False)
+        self._check_rule()
+        memories = [self._fresh(rows.shape[1])] if first else self._memories
+        calls = 0 if first else getattr(self, "_n_calls", 0)
+        courses = self._one_pass(memories, rows, [target], calls)
+        self._n_calls = calls + 1
+        self._store(memories, courses, added=not first)
+        self._after_part(courses)
+        return self
+
+    def _restore(self) -> None:
+        self._store(self._memories, [Course()])
+
+    def _store(self, memories: list[Memory], courses: list[Course], *, added: bool = False) -> None:
+        w, b = self._weights(memories[0])
+        self._memories, self.coef_, self.intercept_ = memories, w, np.array([b])
+        store_course(self, memories, courses, added=added)
+
+    def predict(self, X: Any) -> Any:
+        """⟨w, x⟩ + b of every row."""
+        X = checked_rows(self, X)
+        return np.asarray(X @ self.coef_).ravel() + self.intercept_[0]
+
+
+def store_course(machine: Any, memories: list[Memory], courses: list[Course], *, added: bool = False) -> None:
+    """The counts of a fit: one number for one hyperplane, an array for several."""
+    single = len(memories) == 1
+    passes = max(len(course.mistakes) for course in courses)
+    mistakes, updates = (
+        np.array([list(counts) + [0] * (passes - len(counts)) for counts in kind], dtype=np.int64)
+        for kind in ([c.mistakes for c in courses], [c.corrections for c in courses])
+    )
+    mistakes, updates = (mistakes[0], updates[0]) if single else (mistakes, updates)
+    if added:
+        mistakes = np.concatenate([machine.mistakes_per_pass_, mistakes], axis=-1)
+        updates = np.concatenate([machine.updates_per_pass_, updates], axis=-1)
+    machine.mistakes_per_pass_, machine.updates_per_pass_ = mistakes, updates
+    machine.n_iter_ = passes
+    totals = {
+        "n_mistakes_": [memory.count("n_mistakes") for memory in memories],
+        "n_updates_": [memory.count("n_corrections") for memory in memories],
+    }
+    for name, values in totals.items():
+        setattr(machine, name, values[0] if single else np.array(values))
+    machine.t_ = memories[0].count("n_seen")
+    traces = [
+        course.recorder.trace(len(machine.coef_.ravel()) // (1 if single else len(memories)))
+        for course in courses
+        if course.recorder
+    ]
+    if traces:
+        machine.trace_ = traces[0] if single else traces
+
+
+def machines_of(classes: NDArray[Any]) -> int:
+    return 1 if len(classes) == 2 else len(classes)
+
+
+def signed_labels(position: NDArray[np.intp], n_classes: int) -> list[Vector]:
+    """y = ±1 of every machine."""
+    positives = [1] if n_classes == 2 else range(n_classes)
+    return [np.where(position == k, 1.0, -1.0) for k in positives]
+
+
+def set_start(memories: list[Memory], coef: ArrayLike | None, intercept: ArrayLike | None) -> None:
+    """Begin at given weights."""
+    k, d = len(memories), len(memories[0].arrays["v"])
+    if coef is not None:
+        given = np.asarray(coef, dtype=np.float64).reshape(-1, d) if np.size(coef) == k * d else None
+        if given is None or not np.all(np.isfinite(given)):
+            raise InputError(f"coef_init must hold {k * d} finite numbers ({k} times {d}), got shape {np.shape(coef)}")
+        for memory, w in zip(memories, given, strict=True):
+            memory.arrays["v"][:] = w
+    if intercept is not None:
+        b = np.asarray(intercept, dtype=np.float64).ravel()
+        if len(b) != k or not np.all(np.isfinite(b)):
+            raise InputError(f"intercept_init must hold {k} finite numbers, got shape {np.shape(intercept)}")
+        for memory, value in zip(memories, b, strict=True):
+            memory.numbers["b"] = float(value)
+
+
+def declared_classes(machine: Any, classes: ArrayLike | None) -> NDArray[Any]:
+    """The classes of partial_fit: given at the first call, the same ever after."""
+    if classes is None:
+        if not hasattr(machine, "classes_"):
+            raise ValueError("classes must be passed on the first call to partial_fit: all labels that may ever come")
+        known: NDArray[Any] = machine.classes_
+        return known
+    given = np.unique(as_array(classes, "classes"))
+    if hasattr(machine, "classes_") and not np.array_equal(machine.classes_, given):
+        raise ValueError(
+            f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {machine.classes_!r}"
+        )
+    if len(given) < 2:
+        raise ValueError(f"classes must name at least two labels, got {given.tolist()}")
+    return given
+
+
+def known_labels(y: NDArray[Any], n_rows: int, classes: NDArray[Any]) -> NDArray[np.intp]:
+    """Where every label stands among the classes."""
+    if len(y) != n_rows:
+        raise InputError(
+            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)}"
+        )
+    position = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    unknown = np.flatnonzero(classes[position] != y)
+    if len(unknown):
+        i = int(unknown[0])
+        raise InputError(f"y[{i}] is {y[i]!r}, which is none of the classes {classes.tolist()} of the first call")
+    return position

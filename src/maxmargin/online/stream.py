@@ -1,0 +1,216 @@
+"""Learning from batches that come one after the other: iterators, and files larger than memory."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from maxmargin.data import Batches, open_batches, survey
+from maxmargin.online.base import whole_number
+from maxmargin.online.checkpoint import Checkpoint
+
+Source = str | os.PathLike[str] | Iterable[tuple[Any, Any]] | Callable[[], Iterable[tuple[Any, Any]]]
+
+
+def fit_stream(
+    machine: Any,
+    source: Source,
+    *,
+    classes: ArrayLike | None = None,
+    n_passes: int = 1,
+    checkpoint: str | os.PathLike[str] | None = None,
+    checkpoint_seconds: float = 60.0,
+    progress: bool = False,
+    **options: Any,
+) -> Any:
+    """See ``fit_stream`` of the machines."""
+    whole_number("n_passes", n_passes, 1)
+    if not checkpoint_seconds >= 0.0:
+        raise ValueError(f"checkpoint_seconds must be a number of at least 0, got {checkpoint_seconds!r}")
+    stream = _File(source, options) if isinstance(source, str | os.PathLike) else _Given(source, options)
+    if n_passes > 1 and not stream.again:
+        raise ValueError(
+            "an iterator can be read once only: give n_passes=1, a list of batches, a function that returns a new "
+            "iterator, or a file"
+        )
+    run = _Run(machine, stream, classes, n_passes, checkpoint, checkpoint_seconds, _Report(progress, stream))
+    return run.go()
+
+
+class _Given:
+    """Batches (X, y) from an iterable, or from a function that makes a new iterator for every pass."""
+
+    def __init__(self, source: Any, options: dict[str, Any]) -> None:
+        if options:
+            raise TypeError(f"{sorted(options)} are options of files; this source hands over its batches itself")
+        self.source = source
+        self.again = callable(source) or not isinstance(source, Iterator)
+        self.name = "batches"
+        if not callable(source) and not isinstance(source, Iterable):
+            raise TypeError(f"source must be a file name, an iterable of (X, y) or a function, got {source!r}")
+
+    def classes(self) -> None:
+        return None
+
+    def radius(self) -> None:
+        return None
+
+    def read(self, start: Any) -> Iterator[tuple[Any, Any, Any]]:
+        for k, batch in enumerate(self.source() if callable(self.source) else self.source):
+            if not (isinstance(batch, tuple | list) and len(batch) == 2):
+                raise TypeError(f"batch {k} must be a pair (X, y), got {type(batch).__name__}")
+            if start is None or k >= start:
+                yield batch[0], batch[1], k + 1
+
+    def share(self, position: Any) -> float | None:
+        return None
+
+
+class _File:
+    """Batches of a file; what must be known before the first row is found by a pass over it."""
+
+    again = True
+
+    def __init__(self, source: Any, options: dict[str, Any]) -> None:
+        self.batches: Batches = open_batches(source, **options)
+        self.name = Path(source).name
+        self._survey: Any = None
+
+    def _surveyed(self) -> Any:
+        if self._survey is None:
+            self._survey = survey(self.batches)
+        return self._survey
+
+    def classes(self) -> Any:
+        found = self._surveyed().classes
+        if found is None:
+            raise ValueError("the target has more than 1000 different values; a classifier needs classes=")
+        return found
+
+    def radius(self) -> float:
+        return float(np.sqrt(self._surveyed().largest_squared_norm))
+
+    def read(self, start: Any) -> Iterator[tuple[Any, Any, Any]]:
+        for batch in self.batches.read(start):
+            yield batch.X, batch.y, batch.position
+
+    def share(self, position: Any) -> float | None:
+        return self.batches.share(position)
+
+
+class _Report:
+    """Progress on standard error: a bar where Rich is there, else a line every few seconds."""
+
+    def __init__(self, wanted: bool, stream: Any) -> None:
+        self.wanted, self.stream, self.last, self.bar = wanted, stream, time.perf_counter(), None
+        if not wanted:
+            return
+        try:
+            from rich.console import Console
+            from rich.progress import Progress
+        except ImportError:
+            return
+        self.bar = Progress(console=Console(stderr=True))
+        self.bar.start()
+        self.task = self.bar.add_task(stream.name, total=1.0)
+
+    def say(self, n_pass: int, position: Any, machine: Any) -> None:
+        if not self.wanted:
+            return
+        share = self.stream.share(position)
+        text = f"{self.stream.name}, pass {n_pass + 1}: {machine.t_} rows, {np.sum(machine.n_mistakes_)} mistakes"
+        if self.bar is not None:
+            self.bar.update(self.task, completed=share or 0.0, description=text)
+        elif time.perf_counter() - self.last > 5.0:
+            self.last = time.perf_counter()
+            import sys
+
+            print(text + (f", {share:.0%}" if share is not None else ""), file=sys.stderr)
+
+    def end(self) -> None:
+        if self.bar is not None:
+            self.bar.stop()
+
+
+class _Run:
+    def __init__(
+        self, machine: Any, stream: Any, classes: Any, n_passes: int, checkpoint: Any, every: float, report: _Report
+    ) -> None:
+        self.machine, self.stream, self.n_passes, self.every, self.report = machine, stream, n_passes, every, report
+        self.given = classes
+        self.file = None if checkpoint is None else Checkpoint(checkpoint, machine, stream.name)
+        self.first_pass, self.position = 0, None
+        self.totals: list[tuple[int, int]] = []  # mistakes and corrections at the end of each pass
+
+    def go(self) -> Any:
+        state = self.file.load() if self.file is not None else None
+        if state is None:
+            self.machine._forget()
+            self._learn_what_is_needed()
+        else:
+            self.first_pass, self.position, self.totals = state["pass"], state["position"], state["totals"]
+        try:
+            for n_pass in range(self.first_pass, self.n_passes):
+                self._one_pass(n_pass)
+                if self._content():
+                    break
+        finally:
+            self.report.end()
+        self._finish()
+        return self.machine
+
+    def _learn_what_is_needed(self) -> None:
+        machine = self.machine
+        if getattr(machine, "bias", None) == "radius" and machine.fit_intercept and machine.radius is None:
+            radius = self.stream.radius()
+            if radius is not None:
+                machine._radius_known = radius or 1.0
+
+    def _one_pass(self, n_pass: int) -> None:
+        machine, saved = self.machine, time.perf_counter()
+        needs_classes = hasattr(type(machine), "decision_function")
+        for X, y, position in self.stream.read(self.position):
+            if needs_classes and not hasattr(machine, "classes_"):
+                machine.partial_fit(X, y, classes=self.given if self.given is not None else self.stream.classes())
+            else:
+                machine.partial_fit(X, y)
+            self.position = position
+            self.report.say(n_pass, position, machine)
+            if self.file is not None and time.perf_counter() - saved >= self.every:
+                self._save(n_pass)
+                saved = time.perf_counter()
+        if not hasattr(machine, "_memories"):
+            raise ValueError(f"{self.stream.name}: there are no rows to learn from")
+        counts = [memory.count("n_mistakes") for memory in machine._memories]
+        moved = [memory.count("n_corrections") for memory in machine._memories]
+        self.totals.append((counts, moved))  # type: ignore[arg-type]
+        self.position = None
+        if self.file is not None:
+            self._save(n_pass + 1)
+
+    def _save(self, n_pass: int) -> None:
+        assert self.file is not None
+        self.file.save({"pass": n_pass, "position": self.position, "totals": self.totals})
+
+    def _content(self) -> bool:
+        if not (self.machine._stops and getattr(self.machine, "tol", None) is not None):
+            return False
+        return bool(np.max(self._per_pass(1)[..., -1]) <= self.machine.tol)
+
+    def _per_pass(self, what: int) -> Any:
+        totals = np.array([np.asarray(entry[what]) for entry in self.totals]).T
+        return np.diff(totals, axis=1, prepend=0)
+
+    def _finish(self) -> None:
+        machine = self.machine
+        single = len(machine._memories) == 1
+        for name, what in (("mistakes_per_pass_", 0), ("updates_per_pass_", 1)):
+            counts = self._per_pass(what)
+            setattr(machine, name, counts[0] if single else counts)
+        machine.n_iter_ = len(self.totals)

@@ -1,0 +1,233 @@
+"""Kernels against obvious loops, and what must hold of every Gram matrix."""
+
+import math
+import pickle
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.svm import SVC
+
+from maxmargin import InputError
+from maxmargin.kernels import Callable, Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
+
+FORMULAS = {
+    Linear(): lambda x, z: x @ z,
+    Polynomial(gamma=0.5, coef0=1.0, degree=3): lambda x, z: (0.5 * (x @ z) + 1.0) ** 3,
+    Polynomial(gamma=2.0, coef0=0.0, degree=2): lambda x, z: (2.0 * (x @ z)) ** 2,
+    Polynomial(gamma=1.0, coef0=3.0, degree=0): lambda x, z: 1.0,
+    Polynomial(gamma=1.0, coef0=-1.0, degree=5): lambda x, z: (x @ z - 1.0) ** 5,
+    Gaussian(gamma=0.3): lambda x, z: math.exp(-0.3 * sum((a - b) ** 2 for a, b in zip(x, z, strict=True))),
+    Sigmoid(gamma=0.2, coef0=-0.5): lambda x, z: math.tanh(0.2 * (x @ z) - 0.5),
+    Callable(lambda X, Z, c: X @ Z.T + c, {"c": 2.0}): lambda x, z: x @ z + 2.0,
+}
+KERNELS = list(FORMULAS)
+
+
+def some_rows(n=7, d=3, seed=0):
+    X = np.random.default_rng(seed).standard_normal((n, d))
+    X[np.abs(X) < 0.3] = 0.0
+    return X
+
+
+def by_loops(kernel, X, Z):
+    return np.array([[FORMULAS[kernel](x, z) for z in Z] for x in X])
+
+
+def layouts(X):
+    return (X, X.tolist(), np.asfortranarray(X), sp.csr_array(X), sp.csc_matrix(X), sp.coo_array(X))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_block_against_loops(kernel):
+    X, Z = some_rows(7), some_rows(5, seed=1)
+    expected = by_loops(kernel, X, Z)
+    for left in layouts(X):
+        block = kernel.block(left, Z)
+        assert block.dtype == np.float64
+        assert block.shape == (7, 5)
+        assert block.flags.c_contiguous
+        np.testing.assert_allclose(block, expected, rtol=1e-12, atol=1e-14)
+
+
+BUILT_IN = [kernel for kernel in KERNELS if not isinstance(kernel, Callable)]
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN, ids=repr)
+@pytest.mark.parametrize("left", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize("right", [np.asarray, sp.csr_array])
+def test_sparse_is_dense(kernel, left, right):
+    X, Z = some_rows(40), some_rows(30, seed=1)
+    np.testing.assert_allclose(kernel.block(left(X), right(Z)), kernel.block(X, Z), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel.gram(left(X)), kernel.block(X, X), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(kernel.diagonal(right(Z)), kernel.block(Z, Z).diagonal(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", BUILT_IN, ids=repr)
+def test_float32_rows_are_computed_in_float64(kernel):
+    X, Z = some_rows(20).astype(np.float32), some_rows(10, seed=1).astype(np.float32)
+    exact = kernel.block(X.astype(np.float64), Z.astype(np.float64))
+    assert np.array_equal(kernel.block(X, Z), exact)
+    np.testing.assert_allclose(kernel.block(sp.csr_array(X), Z), exact, rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_gram_is_exactly_symmetric(kernel):
+    for n in (1, 2, 31, 511, 512, 1200):
+        X = some_rows(n, seed=n)
+        K = kernel.gram(X)
+        assert np.array_equal(K, K.T)
+        np.testing.assert_allclose(K, kernel.block(X, X), rtol=1e-11, atol=1e-13)
+        np.testing.assert_allclose(K.diagonal(), kernel.diagonal(X), rtol=1e-14)
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel in KERNELS if kernel.is_positive], ids=repr)
+def test_positive_kernels_have_no_negative_eigenvalues(kernel):
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((rng.integers(2, 40), rng.integers(1, 6))) * 10.0 ** rng.integers(-2, 2)
+        values = np.linalg.eigvalsh(kernel.gram(X))
+        assert values[0] >= -1e-10 * max(values[-1], 0.0)
+
+
+def test_which_kernels_are_known_to_be_positive():
+    assert Linear().is_positive is True
+    assert Gaussian(2.0).is_positive is True
+    assert Polynomial(1.0, 0.0, 3).is_positive is True
+    assert Polynomial(1.0, 0.0, 3.0).is_positive is True
+    assert Polynomial(1.0, -1e-9, 3).is_positive is False
+    assert Polynomial(1.0, 1.0, 2.5).is_positive is False
+    assert Sigmoid().is_positive is False
+    assert Precomputed().is_positive is None
+    assert Callable(lambda X, Z: X @ Z.T).is_positive is None
+
+
+def test_a_sigmoid_is_not_positive():
+    X = np.random.default_rng(0).standard_normal((20, 3))
+    assert np.linalg.eigvalsh(Sigmoid(1.0, -1.0).gram(X))[0] < -0.1
+
+
+def test_gaussian_diagonal_is_one_and_distances_are_never_negative():
+    for seed in range(50):
+        rng = np.random.default_rng(seed)
+        X = np.repeat(rng.standard_normal((5, 4)), 3, axis=0) * 10.0 ** rng.integers(-6, 6) + rng.integers(0, 1000)
+        K = Gaussian(10.0 ** rng.integers(-3, 3)).gram(X)
+        assert np.all(K.diagonal() == 1.0)
+        assert np.all((K >= 0.0) & (K <= 1.0))
+        for k in range(5):  # repeated rows
+            np.testing.assert_allclose(K[3 * k : 3 * k + 3, 3 * k : 3 * k + 3], 1.0, rtol=1e-7)
+
+
+def test_gaussian_keeps_the_digits_of_rows_far_from_zero():
+    near = np.random.default_rng(0).standard_normal((20, 3)).round(3)
+    far = near + 2.0**20
+    expected = Gaussian(0.5).gram(far - 2.0**20)
+    np.testing.assert_allclose(Gaussian(0.5).gram(far), expected, rtol=1e-12)
+    np.testing.assert_allclose(Gaussian(0.5).block(far[:4], far), expected[:4], rtol=1e-12)
+
+
+def test_times_and_blocks_are_the_block():
+    X, Z, V = some_rows(23), some_rows(11, seed=1), np.random.default_rng(2).standard_normal((11, 2))
+    kernel = Gaussian(0.4)
+    np.testing.assert_allclose(kernel.times(X, Z, V), kernel.block(X, Z) @ V, rtol=1e-12)
+    np.testing.assert_allclose(kernel.times(X, Z, V[:, 0]), kernel.block(X, Z) @ V[:, 0], rtol=1e-12)
+    pieces = list(kernel.blocks(X, Z, most_bytes=8 * 11 * 5))
+    assert [rows.stop - rows.start for rows, _ in pieces] == [5, 5, 5, 5, 3]
+    np.testing.assert_allclose(np.concatenate([piece for _, piece in pieces]), kernel.block(X, Z), rtol=1e-12)
+
+
+def test_a_kernel_is_a_value():
+    assert Gaussian(0.5) == Gaussian(0.5) != Gaussian(0.6)
+    assert hash(Polynomial(1.0, 0.0, 2)) == hash(Polynomial(1.0, 0.0, 2))
+    assert repr(Polynomial(1.0, 0.0, 2)) == "Polynomial(gamma=1.0, coef0=0.0, degree=2)"
+    assert repr(Callable(math.dist, {"p": 2})) == "Callable(dist, {'p': 2})"
+    assert repr(Callable(math.dist)) == "Callable(dist)"
+    assert isinstance(hash(Callable(math.dist, {"p": 2})), int)
+    for kernel in BUILT_IN:
+        assert eval(repr(kernel)) == kernel
+        assert pickle.loads(pickle.dumps(kernel)) == kernel
+    with pytest.raises(AttributeError):
+        Gaussian(0.5).gamma = 1.0
+
+
+def test_a_kernel_serves_scikit_learn_as_a_function():
+    X = some_rows(30)
+    y = X[:, 0] > 0
+    ours, theirs = SVC(kernel=Gaussian(0.5)).fit(X, y), SVC(kernel="rbf", gamma=0.5).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=1e-6)
+
+
+def test_precomputed():
+    K = Linear().gram(some_rows(6))
+    kernel = Precomputed()
+    assert np.array_equal(kernel.gram(K), K)
+    assert kernel.gram(K) is not K
+    assert np.array_equal(kernel.gram(sp.csr_array(K)), K)
+    assert np.array_equal(kernel.diagonal(K), K.diagonal())
+    assert np.array_equal(kernel.block(K[:2], K), K[:2])
+    with pytest.raises(InputError, match=r"square matrix.*got shape \(5, 6\)"):
+        kernel.gram(K[:5])
+    with pytest.raises(InputError, match=r"square matrix"):
+        kernel.diagonal(K[:5])
+    with pytest.raises(InputError, match=r"each of the 6 rows learned from, but X has 4 columns"):
+        kernel.block(K[:, :4], K)
+    K[1, 2] += 1.0
+    with pytest.raises(InputError, match=r"not symmetric.*rows 1 and 2"):
+        kernel.gram(K)
+
+
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [
+        (lambda X, Z: np.ones(len(X)), r"array of shape \(7,\) for 7 and 5 rows; expected \(7, 5\)"),
+        (lambda X, Z: np.ones((5, 7)), r"array of shape \(5, 7\)"),
+        (lambda X, Z: 1.0, r"array of shape \(\)"),
+        (lambda X, Z: "text", r"returned 'text'; expected an array of numbers of shape \(7, 5\)"),
+        (lambda X, Z: None, r"array of shape \(\)"),
+        (lambda X, Z: np.where(np.eye(7, 5) > 0, np.nan, 0.0), r"is nan for row 0 of X and row 0 of Z"),
+        (lambda X, Z: np.full((7, 5), np.inf), r"is inf for row 0.*finite numbers"),
+    ],
+)
+def test_what_a_function_may_not_return(function, message):
+    with pytest.raises(InputError, match=message):
+        Callable(function).block(some_rows(7), some_rows(5))
+
+
+def test_a_function_must_be_symmetric_and_may_be_sparse():
+    X = some_rows(6)
+    with pytest.raises(InputError, match="not symmetric"):
+        Callable(lambda X, Z: X @ Z.T + np.arange(len(X))[:, None]).gram(X)
+    K = Callable(lambda X, Z: X @ Z.T).gram(sp.csr_array(X))
+    np.testing.assert_allclose(K, X @ X.T, atol=1e-14)
+    with pytest.raises(InputError, match="f must be a function"):
+        Callable("rbf")
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Gaussian(0.0), "gamma must be a finite number greater than 0"),
+        (lambda: Gaussian("scale"), "gamma must be a finite number greater than 0"),
+        (lambda: Sigmoid(-1.0), "gamma"),
+        (lambda: Sigmoid(1.0, np.nan), "coef0"),
+        (lambda: Polynomial(1.0, np.inf), "coef0 must be a finite number"),
+        (lambda: Polynomial(1.0, 0.0, -1), "degree must be a number from 0"),
+        (lambda: Polynomial(1.0, 0.0, np.inf), "degree must be a finite number"),
+        (lambda: Linear().block([[1.0, 2.0]], [[1.0]]), "X has 2, Z has 1"),
+        (lambda: Gaussian().block([[1.0, 2.0]], [[1.0]]), "X has 2, Z has 1"),
+        (lambda: Linear().block([[np.nan]], [[1.0]]), "NaN: row 0, column 0"),
+        (lambda: Linear().block([1.0], [[1.0]]), "Expected 2D array"),
+        (lambda: Linear().gram([[1e200], [1.0]]), "inf for row 0 of X and row 0 of Z.*Scale the columns"),
+        (lambda: Linear().diagonal([[1.0], [1e200]]), "inf for row 1 of X and row 1 of Z"),
+        (lambda: Polynomial(1.0, 0.0, 1000).gram([[10.0]]), "smaller gamma or degree"),
+        (lambda: Polynomial(1.0, 0.0, 0.5).block([[1.0]], [[-1.0]]), "use a whole degree"),
+    ],
+)
+def test_errors(make, message):
+    with pytest.raises(InputError, match=message):
+        make()
+
+
+def test_kernel_is_abstract():
+    with pytest.raises(TypeError):
+        Kernel()
