@@ -46,6 +46,19 @@ SUITES: dict[str, tuple[Block, ...]] = {
         Block(CLASSES, ("squared_hinge", "hinge", "crammer_singer"), (0.1, 1.0, 10.0)),
         Block(CLASSES, ("multinomial",), (1.0,)),
     ),
+    # What the README's table shows: every family of data with every peer in one run.
+    "table": (
+        Block(("tall-200000x50",), MARGIN, (1.0,)),
+        Block(DENSE, ("hinge",), (10.0,)),
+        Block(DENSE[1:], ("squared_hinge", "logistic"), (1.0,)),
+        Block(("a9a", "w8a", "onehot-67557x42"), ("hinge", "squared_hinge"), (1.0, 10.0)),
+        Block(("text-100000x50000", "reuters_moneyfx", "rcv1_1k"), MARGIN[:2], (1.0,)),
+        Block(("text-100000x50000", *WIDE), ("logistic",), (1.0,)),
+        Block(("news20+tfidf+classes", "sector+classes"), MARGIN[:2], (1.0,)),
+        Block(WIDE, MARGIN[:2], (1.0,)),
+        Block(("cadata+standard", "line-200000x50"), ("epsilon_insensitive",), (1.0,)),
+        Block(("dorothea", "news20+tfidf", "rcv1_1k", "a9a"), ("squared_hinge-l1", "logistic-l1"), (1.0,)),
+    ),
 }
 
 Problem = tuple[str, Form, float]

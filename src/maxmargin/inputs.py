@@ -349,8 +349,10 @@ def check_sizes(X: Any, cost: Vector) -> None:
     """Σ cost ‖x‖² must be far from overflow, or no objective can be computed."""
     values = X.data if sp.issparse(X) else X
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-    if largest * max(1.0, float(cost.sum())) > 1e140:
+    with np.errstate(over="ignore"):
+        total = float(cost.sum())
+    if largest * max(1.0, total) > 1e140:
         raise InputError(
-            f"the largest value in X, {largest:.2g}, times the total cost, {float(cost.sum()):.2g}, is too large for "
+            f"the largest value in X, {largest:.2g}, times the total cost, {total:.2g}, is too large for "
             "float64 arithmetic; scale the columns, for example with sklearn.preprocessing.StandardScaler"
         )

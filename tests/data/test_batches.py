@@ -150,7 +150,7 @@ def test_svmlight_text(seed, size, tmp_path, monkeypatch):
 def test_a_byte_order_mark_is_one_at_the_beginning_only(tmp_path):
     path = tmp_path / "t.svm"
     path.write_bytes(b"\xef\xbb\xbf1 1:1\n-1 1:2\n")
-    assert [batch.y.tolist() for batch in open_batches(path, batch_bytes=4)] == [[1], [-1]]
+    assert [label for batch in open_batches(path, batch_bytes=4) for label in batch.y.tolist()] == [1, -1]
     path.write_bytes(b"1 1:1\n\xef\xbb\xbf-1 1:2\n")
     with pytest.raises(DataError, match="line 2, column 1"):
         open_batches(path, batch_bytes=4)
@@ -457,7 +457,7 @@ def later(text, column=0, n_rows=150000):
             "a,b,label\n1,2,x\n\n3,u,y\n",
             "column 'b', row 1, line 4: expected a number, found the text 'u'. Batches hold",
         ),
-        ("a,b,label\n1,2,x\n3,+4,y\n", "column 'b', row 1, line 3: expected a number, found the text '+4'"),
+        ("a,b,label\n1,2,x\n3,4-,y\n", "column 'b', row 1, line 3: expected a number, found the text '4-'"),
         (later("?"), "column 'a', row 150000, line 150002: expected a number, found the text '?'"),
         (later("", 1), "column 'b', row 150000, line 150002: the value is missing"),
         (later(" NA ", 1), "column 'b', row 150000, line 150002: the value is missing"),

@@ -51,7 +51,7 @@ def test_gallants_ratchet_counts_a_tenth_and_is_as_good():
     # The same rows and orders for 100 seeds.
     rng = np.random.default_rng(2)
     X = rng.standard_normal((500, 20))
-    y = np.where(X[:, 0] + 0.5 * X[:, 1] + 0.3 * rng.standard_normal(500) > 0, 1, -1)
+    y = np.where(X[:, 0] + 0.5 * X[:, 1] + 0.5 * rng.standard_normal(500) > 0, 1, -1)
     final = {"error": [], "ratchet": []}
     counts = {"error": 0, "ratchet": 0}
     for seed in range(100):

@@ -24,7 +24,9 @@ def centred_pinv(X, y, weight):
     mean, y_mean = np.average(X, axis=0, weights=weight), np.average(y, axis=0, weights=weight)
     root = np.sqrt(weight)
     target = (y - y_mean) * (root if np.ndim(y) == 1 else root[:, None])
-    w = np.linalg.pinv(root[:, None] * (X - mean), rcond=1e-12) @ target
+    centred = root[:, None] * (X - mean)
+    centred[np.abs(centred) <= 1e-14 * np.abs(X).max()] = 0.0  # what rounding leaves of a single row
+    w = np.linalg.pinv(centred, rcond=1e-12) @ target
     return w, y_mean - mean @ w
 
 

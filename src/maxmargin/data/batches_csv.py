@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv as textbook_csv
-import io
-import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -43,8 +40,8 @@ from maxmargin.data.encoding import is_text
 from maxmargin.data.errors import DataError
 from maxmargin.data.files import open_bytes
 from maxmargin.data.labels import plain_labels
-from maxmargin.data.layout import Layout, never_closed
-from maxmargin.data.table import Table, Target, is_number
+from maxmargin.data.layout import Layout, whole_rows_end
+from maxmargin.data.table import Table, Target
 
 LONGEST_HEAD = 1 << 26
 TRUTH = ("true", "false", "1", "0")
@@ -133,10 +130,14 @@ class CsvPieces(PieceReader):
                     byte = at["byte"] + len(text)
                     share = share_of_text(self.path, file, byte, self.size)
                     end = {"row": at["row"], "share": share, "byte": byte, "line": at["line"] + _count_lines(text)}
+                    piece = None
                     if text.strip(b"\r\n"):
                         X, y, end["row"] = self._rows(text, at)
-                        yield Piece(X, y, at, end)
-                    at = end
+                        piece = Piece(X, y, at, end)
+                        del X, y
+                    at, text = end, b""  # whoever has the rows does not need their text
+                    if piece is not None:
+                        yield piece
             except RowTooLong:
                 problem = "the row that begins here is longer than 64 MB, too long for a batch"
                 raise DataError(self.source, f"line {at['line']}", f'{problem}; look for a lone " character') from None
@@ -151,6 +152,8 @@ class CsvPieces(PieceReader):
         y = None if self.choice.target is None else self._labels(arrow.column(self.choice.target), place)
         X = matrix_of(features, np.float64)
         end = at["row"] + arrow.num_rows
+        del arrow, features
+        import_arrow("reading CSV").default_memory_pool().release_unused()  # or every batch leaves some behind
         X, y = without_gaps(X, y, self.missing, self.source, self.names, place)
         return X, y, end
 
@@ -254,11 +257,13 @@ def _fits(column: Any, truth: bool) -> bool:
 
 
 def _is_read_as_number(cell: str) -> bool:
-    """Whether PyArrow takes a cell for a number; it refuses the sign +."""
+    """Whether PyArrow takes a cell for a number; some versions refuse the sign +."""
+    pa = import_arrow("reading CSV")
     try:
-        return not cell.startswith("+") and (is_number(cell) or math.isinf(float(cell)))
-    except ValueError:
+        pa.array([cell]).cast(pa.float64())
+    except pa.ArrowInvalid:
         return False
+    return True
 
 
 def _count_lines(text: bytes) -> int:
@@ -290,7 +295,7 @@ def end_of_rows(text: bytes, delimiter: str) -> int:
     marks = np.frombuffer(text, np.uint8)
     quotes = np.flatnonzero(marks == ord('"'))
     if not _in_pairs(marks, quotes, delimiter):
-        return _end_of_rows_slowly(text, delimiter)
+        return whole_rows_end(text, delimiter)
     while end:
         before = int(np.searchsorted(quotes, end))
         if before % 2 == 0:
@@ -311,23 +316,3 @@ def _in_pairs(marks: NDArray[np.uint8], quotes: NDArray[Any], delimiter: str) ->
     opening, closing = quotes[0::2], quotes[1::2]
     before, after = marks[opening[opening > 0] - 1], marks[closing[closing < len(marks) - 1] + 1]
     return bool(np.isin(before, borders).all() and np.isin(after, borders).all())
-
-
-def _end_of_rows_slowly(text: bytes, delimiter: str) -> int:
-    """The same by Python's CSV reader, for quotes in strange places."""
-    lines = io.TextIOWrapper(io.BytesIO(text), encoding="latin-1", newline="")
-    n_read = begin = end = 0
-
-    def counted() -> Iterator[str]:
-        nonlocal n_read
-        for line in lines:
-            n_read += len(line)
-            yield line
-
-    try:
-        for _ in textbook_csv.reader(counted(), delimiter=delimiter):
-            begin, end = end, n_read
-    except textbook_csv.Error:  # a cell without end
-        return end
-    row = text[begin:end]
-    return end if row.endswith(b"\n") and not never_closed(row, delimiter) else begin

@@ -201,7 +201,7 @@ def whole_rows(file: IO[bytes], size: int, end_of_rows: Callable[[bytes], int]) 
     Parameters
     ----------
     file : from where it stands to its end.
-    size : bytes; a longer row comes alone.
+    size : bytes; a longer row makes a text of up to twice its length.
     end_of_rows : how many bytes of a text are whole rows.
 
     Raises

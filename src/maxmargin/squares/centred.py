@@ -28,6 +28,11 @@ class CentredRows(Protocol):
     @property
     def mean(self) -> Vector: ...
 
+    @property
+    def uncentred_size(self) -> float:
+        """A bound on the squared singular values before the mean is taken off: products are rounded beside it."""
+        ...
+
     def times(self, W: Matrix) -> Matrix:
         """A W."""
         ...
@@ -56,6 +61,10 @@ class DenseRows:
     def shape(self) -> tuple[int, int]:
         return int(self.A.shape[0]), int(self.A.shape[1])
 
+    @property
+    def uncentred_size(self) -> float:
+        return 0.0  # the mean is off before any product is formed
+
     def times(self, W: Matrix) -> Matrix:
         return np.asarray(self.A @ W)
 
@@ -80,6 +89,10 @@ class SparseRows:
     @property
     def shape(self) -> tuple[int, int]:
         return int(self.scaled.shape[0]), int(self.scaled.shape[1])
+
+    @property
+    def uncentred_size(self) -> float:
+        return float(self.scaled.data @ self.scaled.data) if self.mean.any() else 0.0
 
     def times(self, W: Matrix) -> Matrix:
         return np.asarray(self.scaled @ W) - np.outer(self.root, self.mean @ W)

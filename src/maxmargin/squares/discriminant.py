@@ -74,9 +74,11 @@ def best_direction(first: ClassScatter, second: ClassScatter) -> tuple[Vector, b
     inside = basis.T @ scaled
     outside = without(scaled, basis)
     infinite = bool(difference[flat].any() or np.linalg.norm(outside) > SEEN * np.linalg.norm(scaled))
-    # An orthonormal basis of the range of S in the columns' own units.
-    span = scipy.linalg.qr(scale[:, None] * basis, mode="economic")[0] if 0 < len(values) < len(scale) else basis
-    w = without(difference, span) if infinite else span @ (span.T @ (basis @ (inside / values) / scale))
+    w = basis @ (inside / values) / scale
+    if infinite or len(values) < len(scale):
+        # An orthonormal basis of the range of S in the columns' own units.
+        span = scipy.linalg.qr(scale[:, None] * basis, mode="economic")[0] if len(values) else basis
+        w = without(difference, span) if infinite else span @ (span.T @ w)
     return w / np.linalg.norm(w), infinite
 
 

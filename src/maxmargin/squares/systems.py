@@ -88,7 +88,7 @@ def _by_eigenvalues(rows: CentredRows, B: Matrix, alpha: float, by_columns: bool
     products = rows.column_products() if by_columns else rows.row_products()
     values, vectors = scipy.linalg.eigh(products, overwrite_a=True, check_finite=False)
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
-    rank = int(np.count_nonzero(values > EPS * max(n, d) * values[0]))
+    rank = int(np.count_nonzero(values > EPS * max(n, d) * max(values[0], rows.uncentred_size)))
     basis, factor = vectors[:, :rank], 1.0 / (values[:rank, None] + alpha)
 
     def solve(right: Matrix) -> Matrix:
