@@ -2,8 +2,8 @@
 
     python -m benchmarks.online [--rows 1000000] [--repeats 5]
 
-Throughput is counted over a whole fit of one pass, input checks included, in the order of the rows. ``bandwidth`` is what one
-thread reads from memory when it only adds up the same array (`maxmargin._core.all_finite` on one thread).
+Throughput is counted over a whole fit of one pass, input checks included, in the order of the rows. ``bandwidth`` is
+what one thread reads from memory when it only adds up the same array (`maxmargin._core.all_finite` on one thread).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import argparse
 import time
 import warnings
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -91,11 +92,10 @@ def passes(name: str, X: Any, y: Any, repeats: int) -> None:
     for rule, (ours, theirs) in machines().items():
         target = y.astype(np.float64) if rule == "adaline" else y
         alone = pass_alone(ours, X, target, repeats)
-        mine, peer = (best_of(repeats, lambda m=m: m.fit(X, target)) for m in (ours, theirs))
-        text = (
-            f"{rule:<11} pass alone {alone:.4f} s ({size / alone / 1e9:.1f} GB/s, {100 * size / alone / (amount / read):.0f} % of "
-            f"reading), whole fit {mine:.4f} s; scikit-learn's fit {peer:.4f} s ({peer / mine:.1f}×)"
-        )
+        mine, peer = (best_of(repeats, partial(machine.fit, X, target)) for machine in (ours, theirs))
+        share = 100 * size / alone / (amount / read)
+        text = f"{rule:<11} pass alone {alone:.4f} s ({size / alone / 1e9:.1f} GB/s, {share:.0f} % of reading), "
+        text += f"whole fit {mine:.4f} s; scikit-learn's fit {peer:.4f} s ({peer / mine:.1f}×)"
         if rule in river:
             there = river[rule] * X.shape[0]
             text += f"; river {there:.1f} s ({there / mine:.0f}×, from {min(RIVER_ROWS, X.shape[0])} rows)"
@@ -126,13 +126,15 @@ def pocket(repeats: int) -> None:
     read = best_of(200, lambda: _core.all_finite(rows, 1))
     size = X.nbytes + target.nbytes
     print(
-        f"\npocket, 5000×20: a sweep {1e6 * sweep:.0f} µs, {size / sweep / 1e9:.1f} GB/s; reading alone {size / read / 1e9:.1f} GB/s"
+        f"\npocket, 5000×20: a sweep {1e6 * sweep:.0f} µs, {size / sweep / 1e9:.1f} GB/s; "
+        f"reading alone {size / read / 1e9:.1f} GB/s"
     )
     machine = mm.PocketPerceptron(max_iter=1, shuffle=False)
     ours = best_of(repeats, lambda: machine.fit(X, y))
     loop = best_of(1, lambda: obvious(X, y))
     print(
-        f"one pass with {machine.n_evaluations_} counts: {ours:.4f} s, the obvious NumPy loop {loop:.2f} s ({loop / ours:.0f}×)"
+        f"one pass with {machine.n_evaluations_} counts: {ours:.4f} s, "
+        f"the obvious NumPy loop {loop:.2f} s ({loop / ours:.0f}×)"
     )
     final: dict[str, list[float]] = {"error": [], "ratchet": []}
     counts = dict.fromkeys(final, 0)
@@ -142,7 +144,8 @@ def pocket(repeats: int) -> None:
             final[rule].append(machine.n_errors_ / 50)
             counts[rule] += machine.n_evaluations_
     print(
-        f"Gallant's ratchet: {counts['ratchet']} counts instead of {counts['error']} ({counts['ratchet'] / counts['error']:.3f}), "
+        f"Gallant's ratchet: {counts['ratchet']} counts instead of {counts['error']} "
+        f"({counts['ratchet'] / counts['error']:.3f}), "
         f"mean final error {np.mean(final['ratchet']):.2f} % against {np.mean(final['error']):.2f} %"
     )
 

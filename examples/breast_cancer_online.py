@@ -1,4 +1,5 @@
-"""Soft-margin machine, learned row by row, on the breast cancer data: 456 rows to learn from, 113 to test, 20 passes."""
+"""Soft-margin machine, learned row by row, on the breast cancer data: 456 rows to learn from, 113 to test, 20
+passes."""
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer

@@ -446,7 +446,7 @@ def test_infinities(tmp_path):
 def later(text, column=0, n_rows=150000):
     """A CSV text whose first megabyte has numbers only."""
     row = ["1.25", "2.5", "1"]
-    odd = row[:column] + [text] + row[column + 1 :]
+    odd = [*row[:column], text, *row[column + 1 :]]
     return "a,b,label\n" + (",".join(row) + "\n") * n_rows + ",".join(odd) + "\n" + (",".join(row) + "\n") * 10
 
 
@@ -524,7 +524,7 @@ def test_columns_that_are_no_numbers(name, tmp_path):
 def test_files_without_rows(tmp_path):
     for name, content in (("t.svm", ""), ("t.svm", "# nothing\n\n"), ("t.csv", ""), ("t.csv", "a,label\n")):
         (tmp_path / name).write_text(content)
-        with pytest.raises(DataError, match="no row|file is empty"):
+        with pytest.raises(DataError, match=r"no row|file is empty"):
             open_batches(tmp_path / name)
     with pytest.raises(FileNotFoundError):
         open_batches(tmp_path / "none.csv")
@@ -542,7 +542,7 @@ def test_options_are_checked(tmp_path):
     for options in ({"batch_rows": 0}, {"batch_rows": 1.5}, {"batch_bytes": None}, {"batch_bytes": True}):
         with pytest.raises(ValueError, match="must be a whole number above 0"):
             open_batches(path, **options)
-    with pytest.raises(ValueError, match="missing must be one of .'error', 'drop'., got 'mean'; to fill gaps"):
+    with pytest.raises(ValueError, match=r"missing must be one of .'error', 'drop'., got 'mean'; to fill gaps"):
         open_batches(path, missing="mean")
     with pytest.raises(DataError, match="there are 2 feature columns, but there should be 3"):
         open_batches(path, n_features=3)

@@ -111,11 +111,13 @@ def test_gaussian_diagonal_is_one_and_distances_are_never_negative():
     for seed in range(50):
         rng = np.random.default_rng(seed)
         X = np.repeat(rng.standard_normal((5, 4)), 3, axis=0) * 10.0 ** rng.integers(-6, 6) + rng.integers(0, 1000)
-        K = Gaussian(10.0 ** rng.integers(-3, 3)).gram(X)
+        gamma = 10.0 ** rng.integers(-3, 3)
+        K = Gaussian(gamma).gram(X)
         assert np.all(K.diagonal() == 1.0)
         assert np.all((K >= 0.0) & (K <= 1.0))
         for k in range(5):  # repeated rows
-            np.testing.assert_allclose(K[3 * k : 3 * k + 3, 3 * k : 3 * k + 3], 1.0, rtol=1e-7)
+            rounding = 1e-15 * gamma * np.square(X - X.mean(axis=0)).sum(axis=1).max()
+            np.testing.assert_allclose(K[3 * k : 3 * k + 3, 3 * k : 3 * k + 3], 1.0, rtol=1e-14 + 4.0 * rounding)
 
 
 def test_gaussian_keeps_the_digits_of_rows_far_from_zero():

@@ -224,9 +224,9 @@ def test_checkpoints_of_others_are_refused(tmp_path):
     batches = [(np.array([[-1.0], [1.0]]), [0, 1])]
     saved = tmp_path / "a.checkpoint"
     mm.OnlineSVC().fit_stream(batches, classes=[0, 1], checkpoint=saved)
-    with pytest.raises(ValueError, match="belongs to another machine"):
+    with pytest.raises(ValueError, match="is of another machine"):
         mm.Perceptron().fit_stream(batches, classes=[0, 1], checkpoint=saved)
-    with pytest.raises(ValueError, match="belongs to another parameters"):
+    with pytest.raises(ValueError, match="is of other parameters"):
         mm.OnlineSVC(rho=0.5).fit_stream(batches, classes=[0, 1], checkpoint=saved)
     Path(saved).write_bytes(b"not a checkpoint")
     with pytest.raises(DataError, match="is not a checkpoint"):

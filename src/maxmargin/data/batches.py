@@ -200,8 +200,8 @@ class Batches:
             raise DataError(
                 str(self.path),
                 "file",
-                f"this file has {self.n_bytes} bytes of {self.format}, but the position is one in {start['size']} bytes "
-                f"of {start['format']}: the file changed, or is another one; start from the beginning",
+                f"this file has {self.n_bytes} bytes of {self.format}, but the position is one in {start['size']} "
+                f"bytes of {start['format']}: the file changed, or is another one; start from the beginning",
             )
 
     def _refuse_change(self) -> None:

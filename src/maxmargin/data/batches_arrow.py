@@ -63,7 +63,7 @@ class ColumnPieces(PieceReader):
 
     def _label_type(self) -> np.dtype[Any]:
         """What the first labels are."""
-        rows = max(1, HEAD // (self.dtype.itemsize * self.n_features))
+        rows = max(1, HEAD // (self.dtype.itemsize * (self.n_features or 1)))
         head = next((batch for batch, _, _ in self._guarded_tables(None, rows)), None)
         if head is None:
             raise DataError(self.source, "file", "there are no rows")

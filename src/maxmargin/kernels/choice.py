@@ -9,12 +9,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from maxmargin.inputs import InputError, check_rows, check_weights, positive_number
+from maxmargin.inputs import check_rows, check_weights, positive_number
 from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.gaussian import Gaussian
 from maxmargin.kernels.given import Callable, Precomputed
 from maxmargin.kernels.inner import Linear, Polynomial, Sigmoid
-from maxmargin.positions import shown
+from maxmargin.positions import InputError, shown
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
@@ -111,7 +111,7 @@ def _variance(X: Any, weight: Any) -> float:
     if total <= 0.0:
         return 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = float(np.sum(weight @ X)) / total
+        mean = np.float64(np.sum(weight @ X)) / total
         away = X.astype(np.float64)
         if sp.issparse(X):
             away.data = (away.data - mean) ** 2 - mean**2  # an entry that is not stored is away by the mean itself
@@ -119,4 +119,5 @@ def _variance(X: Any, weight: Any) -> float:
         else:
             away -= mean
             variance = float(weight @ np.einsum("ij,ij->i", away, away)) / total
-        return 0.0 if variance <= 1e-30 * mean**2 else variance  # all entries are the same, but for rounding
+        same = variance <= float(1e-30 * mean**2) < np.inf  # all entries are the same, but for rounding
+        return 0.0 if same else variance

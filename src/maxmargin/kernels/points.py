@@ -54,7 +54,7 @@ class Points:
         """‖x‖² of every row."""
         if self.is_sparse:
             return np.asarray(self.X.power(2).sum(axis=1), dtype=np.float64).ravel()
-        return np.einsum("ij,ij->i", self.X, self.X)
+        return np.asarray(np.einsum("ij,ij->i", self.X, self.X))
 
     def part(self, rows: slice) -> Points:
         """Some of the rows, with what is already known of them."""

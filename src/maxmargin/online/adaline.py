@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 import maxmargin._core as _core
 from maxmargin.inputs import number_in
 from maxmargin.kernels import GramRows, make_kernel
-from maxmargin.online.base import Course, Order, squared_norms
+from maxmargin.online.base import Course, Order, Vector, squared_norms
 from maxmargin.online.dual import dual_pass
 from maxmargin.online.linear import OnlineClassifier, OnlineRegressor
 from maxmargin.online.memory import Memory
@@ -143,9 +143,9 @@ class Adaline(_WidrowHoff, OnlineClassifier):
 
     Notes
     -----
-    *Guarantees.* Rows drawn at random and η < 2/max ‖(x, 1)‖²: the weights tend in the mean to the least-squares solution,
-    with a spread that shrinks with η (η below 2/trace of the rows' second moments controls the mean only). A step that is
-    too large is reported with the admissible one.
+    *Guarantees.* Rows drawn at random and η < 2/max ‖(x, 1)‖²: the weights tend in the mean to the least-squares
+    solution, with a spread that shrinks with η (η below 2/trace of the rows' second moments controls the mean only). A
+    step that is too large is reported with the admissible one.
 
     References
     ----------

@@ -270,9 +270,9 @@ class OnlineMachine(VersionedState, BaseEstimator):
         if self._interrupted:
             return
         warn(
-            f"{name} stopped with {left} mistakes in its last pass: {why}. If the classes can be separated, more passes "
-            "(max_iter, n_iter_no_change=None) will end without mistakes; if not, use average=True, PocketPerceptron or "
-            "LinearSVC.",
+            f"{name} stopped with {left} mistakes in its last pass: {why}. If the classes can be separated, more "
+            "passes (max_iter, n_iter_no_change=None) will end without mistakes; if not, use average=True, "
+            "PocketPerceptron or LinearSVC.",
             ConvergenceWarning,
         )
 

@@ -80,20 +80,32 @@ class Checkpoint:
                 document = json.loads((file.metadata() or {}).get("maxmargin", "null"))
                 arrays = {key: np.array(file.get_tensor(key)) for key in file.keys()}  # noqa: SIM118
         except (SafetensorError, OSError, ValueError) as error:
-            raise DataError(f"{self.path} is not a checkpoint: {error}. Delete it to start afresh.") from None
+            raise DataError(
+                str(self.path), "file", f"this is not a checkpoint ({error}); use another file name, or delete it"
+            ) from None
         if not isinstance(document, dict) or document.get("kind") != KIND:
-            raise DataError(f"{self.path} is not a checkpoint of this version. Delete it to start afresh.")
+            problem = "this is not a checkpoint of this version; use another file name, or delete it to start afresh"
+            raise DataError(str(self.path), "file", problem)
         return document, arrays
 
     def _compare(self, document: dict[str, Any]) -> None:
         here = {"machine": type(self.machine).__name__, "source": self.source, "parameters": _parameters(self.machine)}
         for name, value in here.items():
             if document[name] != value:
+                other = "other parameters" if name == "parameters" else f"another {name}"
                 raise ValueError(
-                    f"the checkpoint {self.path} belongs to another {name}: {document[name]!r}, this is {value!r}. "
+                    f"the checkpoint {self.path} is of {other}: {_differing(document[name], value)}. "
                     "Use another file name, or delete it to start afresh."
                 )
 
 
 def _parameters(machine: Any) -> dict[str, str]:
     return {name: repr(value) for name, value in sorted(machine.get_params().items()) if name != "verbose"}
+
+
+def _differing(there: Any, here: Any) -> str:
+    """What was found and what was expected; of parameters only those that differ."""
+    if isinstance(there, dict) and isinstance(here, dict):
+        names = [name for name in sorted({*there, *here}) if there.get(name) != here.get(name)]
+        return ", ".join(f"{name} is {there.get(name)} in the file, {here.get(name)} here" for name in names)
+    return f"{there!r} in the file, {here!r} here"

@@ -46,8 +46,8 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
         """Checked and, if asked, centred rows; the step size if it is to be taken from them."""
         if sp.issparse(X):
             raise TypeError(
-                f"Sparse data was passed, but {type(self).__name__} takes dense rows only: centring would fill the zeros. Use "
-                "X.toarray() if it fits in memory."
+                f"Sparse data was passed, but {type(self).__name__} takes dense rows only: centring would fill "
+                "the zeros. Use X.toarray() if it fits in memory."
             )
         X, rows = check_rows(X)
         if whole and self.center:
@@ -166,8 +166,8 @@ class HebbRule(_Correlating):
 
     Notes
     -----
-    *Guarantee.* None: the mean of w follows (I + ηR) w, R the rows' second moments, and so grows without limit along the
-    leading direction. A fit whose weights grew a thousandfold warns and gives :class:`OjaRule` as the cure.
+    *Guarantee.* None: the mean of w follows (I + ηR) w, R the rows' second moments, and so grows without limit along
+    the leading direction. A fit whose weights grew a thousandfold warns and gives :class:`OjaRule` as the cure.
 
     References
     ----------
@@ -212,8 +212,8 @@ class HebbRule(_Correlating):
     def _judge_growth(self, courses: Any) -> None:
         if courses[0].diverged or self.norm_ > 1e3:
             warn(
-                f"HebbRule: the weights have grown to a norm of {self.norm_:.3g} and would go on growing without limit; "
-                "no step size prevents that. Use OjaRule, or fewer rows",
+                f"HebbRule: the weights have grown to a norm of {self.norm_:.3g} and would go on growing without "
+                "limit; no step size prevents that. Use OjaRule, or fewer rows",
                 ConvergenceWarning,
             )
 
@@ -253,8 +253,9 @@ class OjaRule(_Correlating):
 
     Notes
     -----
-    *Guarantee.* Centred rows, λ₁ > λ₂, a start that is not orthogonal to the leading direction, and steps with Ση = ∞ and
-    Ση² < ∞: w tends to ± the leading principal direction and ‖w‖ to 1; with constant small steps to a neighbourhood.
+    *Guarantee.* Centred rows, λ₁ > λ₂, a start that is not orthogonal to the leading direction, and steps with Ση = ∞
+    and Ση² < ∞: w tends to ± the leading principal direction and ‖w‖ to 1; with constant small steps to a
+    neighbourhood.
 
     References
     ----------

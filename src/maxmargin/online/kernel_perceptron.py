@@ -66,8 +66,8 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
     Notes
     -----
     *Guarantee.* With the linear kernel the same mistakes in the same order as :class:`Perceptron` with
-    ``bias="radius"``; so Novikoff's bound holds in the kernel's space. The rows are needed for predictions, so there is no
-    ``partial_fit``.
+    ``bias="radius"``; so Novikoff's bound holds in the kernel's space. The rows are needed for predictions, so there
+    is no ``partial_fit``.
 
     References
     ----------

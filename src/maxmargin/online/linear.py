@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,7 @@ from maxmargin.runtime import Watch
 class LinearRule(OnlineMachine):
     """Sets up the core's rule from the common parameters."""
 
-    _numbers = ("scale", "b", "k", "recent", "l1_total", "sum_scale", "sum_b")
+    _numbers: Sequence[str] = ("scale", "b", "k", "recent", "l1_total", "sum_scale", "sum_b")
     _rule: str
     _counts_corrections = True  # k of η(k) counts corrections; else it counts steps
 
@@ -246,7 +247,7 @@ class OnlineRegressor(RegressorMixin, LinearRule):
         """Rows once each, from where the last call ended. Machines that can, offer it as ``partial_fit``."""
         self._check_passes()
         first = not hasattr(self, "_memories")
-        X_checked, rows = check_rows(X)
+        _, rows = check_rows(X)
         validate_data(self, X, skip_check_array=True, reset=first)
         target = check_targets(column_or_1d(y, warn=True), rows.shape[0])
         self._prepare(rows, whole=False)

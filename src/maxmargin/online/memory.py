@@ -17,6 +17,7 @@ class Memory:
 
     Examples
     --------
+    >>> import numpy as np
     >>> Memory({"v": np.zeros(2)}, {"b": 0.5}).copy().numbers
     {'b': 0.5}
     """

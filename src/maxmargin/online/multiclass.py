@@ -50,13 +50,13 @@ class MulticlassPerceptron(OnlineClassifier):
 
     Notes
     -----
-    *Guarantee.* If weights of norm 1 in all put every row's own class ahead of all others by γ, there are at most 2(R/γ)²
-    mistakes (Kesler's construction), R² = max ‖(x, 1)‖². Two classes: w₁ − w₀ is the perceptron with step 2η.
+    *Guarantee.* If weights of norm 1 in all put every row's own class ahead of all others by γ, there are at most
+    2(R/γ)² mistakes (Kesler's construction), R² = max ‖(x, 1)‖². Two classes: w₁ − w₀ is the perceptron with step 2η.
 
     References
     ----------
-    Duda, Hart: Pattern classification and scene analysis, 1973. Crammer, Singer: Ultraconservative online algorithms for
-    multiclass problems, 2003.
+    Duda, Hart: Pattern classification and scene analysis, 1973. Crammer, Singer: Ultraconservative online algorithms
+    for multiclass problems, 2003.
 
     Examples
     --------

@@ -96,15 +96,15 @@ class Perceptron(OnlineClassifier):
 
     References
     ----------
-    Rosenblatt: The perceptron, 1958. Novikoff: On convergence proofs on perceptrons, 1962. Freund, Schapire: Large margin
-    classification using the perceptron algorithm, 1999.
+    Rosenblatt: The perceptron, 1958. Novikoff: On convergence proofs on perceptrons, 1962. Freund, Schapire: Large
+    margin classification using the perceptron algorithm, 1999.
 
     Examples
     --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> machine = Perceptron().fit(X, y == 0)
-    >>> machine.mistakes_per_pass_[-1], machine.n_mistakes_ <= machine.mistake_bound_.value
+    >>> int(machine.mistakes_per_pass_[-1]), machine.n_mistakes_ <= machine.mistake_bound_.value
     (0, True)
     """
 
@@ -230,8 +230,8 @@ class ExtendedPerceptron(OnlineClassifier):
 
     Notes
     -----
-    *Guarantee.* At most 4 (R² + Δ²)(1 + D²/Δ²)/γ² mistakes in all, for every hyperplane of unit normal, γ > 0 and the norm
-    D of its margin slacks; the smallest of them is ``mistake_bound_``.
+    *Guarantee.* At most 4 (R² + Δ²)(1 + D²/Δ²)/γ² mistakes in all, for every hyperplane of unit normal, γ > 0 and the
+    norm D of its margin slacks; the smallest of them is ``mistake_bound_``.
 
     References
     ----------

@@ -58,9 +58,9 @@ class PocketPerceptron(OnlineClassifier):
 
     Notes
     -----
-    *Guarantees.* With "error" and "ratchet" the training error never rises from pass to pass; with "error" it is at most
-    that of the plain perceptron after the same rows in the same order. With draws at random it tends to the smallest
-    possible error, without a bound on the time (Gallant; Muselli).
+    *Guarantees.* With "error" and "ratchet" the training error never rises from pass to pass; with "error" it is at
+    most that of the plain perceptron after the same rows in the same order. With draws at random it tends to the
+    smallest possible error, without a bound on the time (Gallant; Muselli).
 
     References
     ----------
@@ -72,7 +72,7 @@ class PocketPerceptron(OnlineClassifier):
     >>> X, y = load_iris(return_X_y=True)
     >>> X, y = X[50:], y[50:]
     >>> machine = PocketPerceptron().fit(X, y)
-    >>> machine.n_errors_ == (machine.predict(X) != y).sum() < 5
+    >>> machine.n_errors_ == int((machine.predict(X) != y).sum()) < 5
     True
     """
 

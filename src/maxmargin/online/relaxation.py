@@ -39,8 +39,8 @@ class Relaxation(OnlineClassifier):
     tol : int or None, default=0
         Stop after a pass with at most so many corrections.
     stop_when_separated : bool, default=True
-        Stop after a pass without mistakes (y f ≤ 0), even if some rows have not reached the margin: without it a fit may
-        come ever closer to its limit and never end.
+        Stop after a pass without mistakes (y f ≤ 0), even if some rows have not reached the margin: without it a fit
+        may come ever closer to its limit and never end.
     n_iter_no_change : int or None, default=20
         Stop when mistakes have not fallen for so many passes.
     random_state : int, RandomState or None, default=None
@@ -56,10 +56,10 @@ class Relaxation(OnlineClassifier):
 
     Notes
     -----
-    *Guarantees.* One row at a time: the distance to every ŵ with all ⟨ŵ, z⟩ ≥ margin never grows, and the corrected row's
-    residual becomes 1 − η times the old one. Separable rows: either finitely many corrections or convergence to the
-    boundary of the solutions; with margin > 0 all rows are on their side after finitely many. η = 1 with margin 0 or 1
-    are the alternating projections of Agmon and of Motzkin and Schoenberg (:func:`alternating_projections`).
+    *Guarantees.* One row at a time: the distance to every ŵ with all ⟨ŵ, z⟩ ≥ margin never grows, and the corrected
+    row's residual becomes 1 − η times the old one. Separable rows: either finitely many corrections or convergence to
+    the boundary of the solutions; with margin > 0 all rows are on their side after finitely many. η = 1 with margin 0
+    or 1 are the alternating projections of Agmon and of Motzkin and Schoenberg (:func:`alternating_projections`).
 
     References
     ----------

@@ -47,7 +47,7 @@ class Steps:
 
     def size(self, k: int) -> float:
         """η(k) of the k-th step, counted from 0 (as if every recent row were a mistake)."""
-        return self.rate / (k + self.offset) ** self.power
+        return float(self.rate / (k + self.offset) ** self.power)
 
     def set_on(self, core: Any) -> None:
         core.rate, core.offset, core.power, core.by_performance = (

@@ -65,15 +65,16 @@ class OnlineSVC(OnlineClassifier):
 
     Notes
     -----
-    *Guarantees.* Decreasing steps with averaging reach the exact optimum; constant ones a neighbourhood that shrinks with
-    η. There is no dual point, so no gap: ``LinearSVC`` proves what this machine approaches. Logistic and exponential loss
-    without ρ and bias, on separable rows with small steps, turn towards the direction of largest margin.
+    *Guarantees.* Decreasing steps with averaging reach the exact optimum; constant ones a neighbourhood that shrinks
+    with η. There is no dual point, so no gap: ``LinearSVC`` proves what this machine approaches. Logistic and
+    exponential loss without ρ and bias, on separable rows with small steps, turn towards the direction of largest
+    margin.
 
     References
     ----------
-    Robbins, Monro: A stochastic approximation method, 1951. Shalev-Shwartz, Singer, Srebro: Pegasos, 2007. Bottou: Stochastic
-    gradient descent tricks, 2012. Soudry, Hoffer, Nacson, Gunasekar, Srebro: The implicit bias of gradient descent on
-    separable data, 2018.
+    Robbins, Monro: A stochastic approximation method, 1951. Shalev-Shwartz, Singer, Srebro: Pegasos, 2007. Bottou:
+    Stochastic gradient descent tricks, 2012. Soudry, Hoffer, Nacson, Gunasekar, Srebro: The implicit bias of gradient
+    descent on separable data, 2018.
 
     Examples
     --------
@@ -213,8 +214,8 @@ class OnlineSVR(OnlineRegressor):
 
     Notes
     -----
-    *Guarantees.* Decreasing steps with averaging reach the exact optimum (for "epsilon_insensitive" that of ``LinearSVR``
-    with ρ = 1/(2nC)); constant ones a neighbourhood that shrinks with η.
+    *Guarantees.* Decreasing steps with averaging reach the exact optimum (for "epsilon_insensitive" that of
+    ``LinearSVR`` with ρ = 1/(2nC)); constant ones a neighbourhood that shrinks with η.
 
     References
     ----------

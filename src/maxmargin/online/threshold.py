@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 class ThresholdUnit:
     """Fires (1) where ⟨weights, x⟩ ≥ threshold, else 0.
 
-    A sum of exactly the threshold fires: the textbooks' rule. The estimators of this library follow scikit-learn instead,
-    which gives a score of exactly 0 to the first class.
+    A sum of exactly the threshold fires: the textbooks' rule. The estimators of this library follow scikit-learn
+    instead, which gives a score of exactly 0 to the first class.
 
     References
     ----------
@@ -36,7 +36,7 @@ class ThresholdUnit:
         if x.shape[1] != len(self.weights):
             raise ValueError(f"the unit has {len(self.weights)} inputs, got rows of {x.shape[1]}")
         fires = (x @ np.asarray(self.weights) >= self.threshold).astype(np.int64)
-        return fires if np.ndim(inputs) > 1 else fires[0]
+        return np.asarray(fires if np.ndim(inputs) > 1 else fires[0])
 
     @classmethod
     def of(cls, machine: Any) -> ThresholdUnit:

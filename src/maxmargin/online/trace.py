@@ -57,5 +57,6 @@ class Recorder:
     def trace(self, n_cols: int) -> Trace:
         columns: Any = list(zip(*self.lines, strict=True)) if self.lines else [[]] * 6
         coef = np.array(columns[0]).reshape(len(self.lines), n_cols)
-        whole = [np.array(column, dtype=np.int64) for column in columns[2:5]]
-        return Trace(coef, np.array(columns[1], dtype=np.float64), *whole, np.array(columns[5], dtype=np.float64))
+        seen, passes, mistakes = (np.array(column, dtype=np.int64) for column in columns[2:5])
+        intercept, step = (np.array(columns[k], dtype=np.float64) for k in (1, 5))
+        return Trace(coef, intercept, seen, passes, mistakes, step)

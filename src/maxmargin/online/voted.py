@@ -50,8 +50,8 @@ class VotedPerceptron(OnlineClassifier):
 
     Notes
     -----
-    *Guarantee.* The expected error on one more row is bounded by the perceptron's mistakes on the sequence of rows (Freund
-    and Schapire; Helmbold and Warmuth's conversion), separable or not.
+    *Guarantee.* The expected error on one more row is bounded by the perceptron's mistakes on the sequence of rows
+    (Freund and Schapire; Helmbold and Warmuth's conversion), separable or not.
 
     References
     ----------

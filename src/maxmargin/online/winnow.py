@@ -65,9 +65,10 @@ class _Multiplicative(OnlineClassifier):
         if self.tol is None or self._interrupted or all(course.finished for course in courses):
             return
         left = max(course.mistakes[-1] for course in courses if course.mistakes)
+        passes = max(len(course.mistakes) for course in courses)
         warn(
-            f"{type(self).__name__} stopped with {left} mistakes in its last pass, after {max(len(c.mistakes) for c in courses)} "
-            f"passes. A smaller base than {math.exp(self._log_base_now):.4g}, or more passes (max_iter, "
+            f"{type(self).__name__} stopped with {left} mistakes in its last pass, after {passes} passes. A "
+            f"smaller base than {math.exp(self._log_base_now):.4g}, or more passes (max_iter, "
             "n_iter_no_change=None), will do if the classes can be separated; too large a base may never stop.",
             ConvergenceWarning,
         )
@@ -102,8 +103,8 @@ class BalancedWinnow(_Multiplicative):
     Parameters
     ----------
     base : float or None, default=None
-        Greater than 1; None takes ln base = 1/(4 X²) with X = max |x_ij| (of the first rows, with ``partial_fit``). The best
-        one is ln base = γ/X²; from 2γ/X² on the machine may never stop.
+        Greater than 1; None takes ln base = 1/(4 X²) with X = max |x_ij| (of the first rows, with ``partial_fit``).
+        The best one is ln base = γ/X²; from 2γ/X² on the machine may never stop.
     fit_intercept : bool, default=True
         Adds a constant column, which is treated like any other.
     shuffle : bool or "replacement", default=True
@@ -135,8 +136,8 @@ class BalancedWinnow(_Multiplicative):
 
     References
     ----------
-    Littlestone: Learning quickly when irrelevant attributes abound, 1988. Grove, Littlestone, Schuurmans: General convergence
-    results for linear discriminant updates, 2001.
+    Littlestone: Learning quickly when irrelevant attributes abound, 1988. Grove, Littlestone, Schuurmans: General
+    convergence results for linear discriminant updates, 2001.
 
     Examples
     --------

@@ -82,7 +82,7 @@ def animate(
 
 
 def _plane(machine: Any) -> Trace:
-    trace = getattr(machine, "trace_", None)
+    trace: Trace | list[Trace] | None = getattr(machine, "trace_", None)
     if trace is None:
         raise ValueError("there is no path to show: fit the machine with trace=True")
     if isinstance(trace, list) or trace.coef.shape[1] != 2:
@@ -129,8 +129,7 @@ class _Pictures:
         for label, colour, marker in zip(self.machine.classes_, (BLUE, ORANGE), ("o", "^"), strict=True):
             chosen = self.y == label
             ax.scatter(*self.X[chosen].T, s=16, c=colour, marker=marker, alpha=0.75, lw=0, label=str(label))
-        corner = np.array([[self.low[0], self.low[1]], [self.high[0], self.high[1]]])
-        across, up = np.meshgrid(np.linspace(*corner[:, 0], 60), np.linspace(*corner[:, 1], 60))
+        across, up = np.meshgrid(*(np.linspace(self.low[j], self.high[j], 60) for j in range(2)))
         score = w[0] * across + w[1] * up + b
         if score.min() < 0.0 < score.max():
             ax.contourf(across, up, score, levels=[-np.inf, 0.0, np.inf], colors=[BLUE, ORANGE], alpha=0.08)

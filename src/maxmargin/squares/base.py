@@ -1,4 +1,5 @@
-"""What the machines of squared errors share: the way from arrays to a system of equations, and from weights to scores."""
+"""What the machines of squared errors share: the way from arrays to a system of equations, and from weights to
+scores."""
 
 from __future__ import annotations
 
@@ -14,7 +15,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.estimators import VersionedState
 from maxmargin.inputs import (
-    InputError,
     LabelledRows,
     check_rows,
     check_sizes,
@@ -22,7 +22,7 @@ from maxmargin.inputs import (
     check_weights,
     number_in,
 )
-from maxmargin.positions import as_array, check_positions
+from maxmargin.positions import InputError, as_array, check_positions
 from maxmargin.squares.centred import Matrix, Vector
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.inputs import InputError
+from maxmargin.positions import InputError
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]

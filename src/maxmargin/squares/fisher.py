@@ -12,8 +12,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.estimators import VersionedState, warn
-from maxmargin.inputs import InputError, LabelledRows, check_sizes, number_in
-from maxmargin.positions import shown
+from maxmargin.inputs import LabelledRows, check_sizes, number_in
+from maxmargin.positions import InputError, shown
 from maxmargin.squares.base import check_solution, checked_for_scores, require_targets
 from maxmargin.squares.centred import Vector
 from maxmargin.squares.discriminant import ClassScatter, best_direction, equal_density

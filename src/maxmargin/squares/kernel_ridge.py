@@ -81,7 +81,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, VersionedState, BaseEstimato
     --------
     >>> machine = KernelRidge(alpha=0.01, kernel="rbf", gamma=0.5).fit([[0.0], [1.0], [2.0]], [1.0, 0.0, 1.0])
     >>> machine.predict([[0.0], [1.0]]).round(2)
-    array([0.99, 0.02])
+    array([0.99, 0.03])
     """
 
     def __init__(
@@ -164,9 +164,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, VersionedState, BaseEstimato
         return self.kernel_.times(X, self.X_fit_, self.dual_coef_) + self.intercept_
 
 
-def bordered_solution(
-    K: Matrix, Y: Matrix, weight: Vector, alpha: float, fit_intercept: bool
-) -> tuple[Matrix, Vector]:
+def bordered_solution(K: Matrix, Y: Matrix, weight: Vector, alpha: float, fit_intercept: bool) -> tuple[Matrix, Vector]:
     """a and b of the equations above for weights above zero; K is overwritten.
 
     With a = √c u they read (√c K √c + αI) u + √c b = √c y, √cᵀu = 0. So the matrix may be replaced by its projection

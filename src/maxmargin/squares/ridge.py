@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.inputs import InputError
-from maxmargin.positions import shown
+from maxmargin.positions import InputError, shown
 from maxmargin.squares.base import LinearClassifier, LinearMachine, LinearRegressor, check_alpha
 from maxmargin.squares.centred import CentredRows, Matrix, Vector, centred, centred_rows, kept_rows
 from maxmargin.squares.systems import MinimalSolution, solve_positive

@@ -1,7 +1,8 @@
 """How many mistakes a mistake-driven machine can make: Novikoff, Freund and Schapire, Winnow.
 
-Every bound holds for each hyperplane that satisfies its hypotheses; the functions here look for the hyperplane that makes
-it smallest, and compute the value from that hyperplane by plain arithmetic. So a value is valid even if the search was not.
+Every bound holds for each hyperplane that satisfies its hypotheses; the functions here look for the hyperplane that
+makes it smallest, and compute the value from that hyperplane by plain arithmetic. So a value is valid even if the
+search was not.
 """
 
 from __future__ import annotations
@@ -76,8 +77,7 @@ def novikoff(
     if bias not in ("augmented", "radius", "none"):
         raise ValueError(f"bias must be 'augmented', 'radius' or 'none', got {bias!r}")
     data = LabelledRows.from_arrays(X, y)
-    kind = {"augmented": Bias(1.0, penalised=True), "radius": Bias(1.0, penalised=False), "none": Bias(0.0, penalised=False)}[bias]
-    found = _widest(data, kind)
+    found = _widest(data, Bias(0.0 if bias == "none" else 1.0, penalised=bias == "augmented"))
     if found is None:
         return None
     w, b = found
@@ -105,8 +105,9 @@ def novikoff(
 def freund_schapire(X: Any, y: Any, *, form: str = "proved") -> Bound:
     """Mistakes in the first pass of the perceptron with bias step y R², on any rows with both labels.
 
-    ((√(2(R² + b²)) + D)/γ)² for every unit normal, b and γ > 0, with D the norm of the margin slacks; the smallest over all
-    of them is returned: with u = w/γ and c = b/γ its root √2‖(R u, c)‖ + ‖max(0, 1 − y(⟨u, x⟩ + c))‖ is convex.
+    ((√(2(R² + b²)) + D)/γ)² for every unit normal, b and γ > 0, with D the norm of the margin slacks; the smallest
+    over all of them is returned: with u = w/γ and c = b/γ its root √2‖(R u, c)‖ + ‖max(0, 1 − y(⟨u, x⟩ + c))‖ is
+    convex.
 
     Parameters
     ----------
@@ -155,7 +156,8 @@ def freund_schapire(X: Any, y: Any, *, form: str = "proved") -> Bound:
 def extended_space(X: Any, y: Any, delta: float, *, fit_intercept: bool = True) -> Bound:
     """Mistakes in all passes of the perceptron with one more coordinate of size Δ per row; it stops on any rows.
 
-    4 (R² + Δ²)(1 + D²/Δ²)/γ², smallest over all hyperplanes: with u = w/γ that is a squared-hinge machine of C = 1/(2Δ²).
+    4 (R² + Δ²)(1 + D²/Δ²)/γ², smallest over all hyperplanes: with u = w/γ that is a squared-hinge machine of C =
+    1/(2Δ²).
 
     References
     ----------
@@ -237,7 +239,7 @@ def _signs(data: LabelledRows) -> Vector:
 def _squared_sizes(X: Any) -> Vector:
     if sp.issparse(X):
         return np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)).ravel()
-    return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
 def _solve(data: LabelledRows, C: float, bias: Bias, loss: str = "squared_hinge") -> tuple[Vector, float]:
