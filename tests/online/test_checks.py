@@ -1,6 +1,7 @@
 """Every machine of the room under scikit-learn's checks, and what they all share."""
 
 import pickle
+import warnings
 
 import numpy as np
 import pytest
@@ -69,11 +70,11 @@ def test_the_trace_ends_at_the_last_weights(machine):
     assert (np.diff(trace.seen) > 0).all()
     assert (np.diff(trace.mistakes) >= 0).all()
     assert trace.passes[-1] < traced.n_iter_
-    name = "coef_" if hasattr(plain, "coef_") else "dual_coef_"
+    name = next(name for name in ("coef_", "components_", "dual_coef_") if hasattr(plain, name))
     assert np.array_equal(getattr(plain, name), getattr(traced, name))
     own_path = isinstance(machine, mm.PocketPerceptron | mm.VotedPerceptron | mm.KernelPerceptron)
     if not (own_path or getattr(machine, "average", False) or getattr(machine, "rho", 0.0) > 0.0):
-        expected = traced.coef_ if not isinstance(machine, mm.MulticlassPerceptron) else None
+        expected = getattr(traced, name) if not isinstance(machine, mm.MulticlassPerceptron) else None
         if expected is not None:
             np.testing.assert_allclose(trace.coef[-1], np.ravel(expected), rtol=1e-12)
 
@@ -124,3 +125,57 @@ def test_warm_start_goes_on():
     assert np.array_equal(once.coef_, twice.coef_)
     with pytest.raises(ValueError, match="warm_start"):
         twice.fit(X[:, :2], y)
+
+
+@pytest.mark.parametrize("change", [{"average": True}, {"penalty": "l1"}])
+def test_nobody_goes_on_with_another_memory(change):
+    X, y = rows_for(None)
+    machine = mm.OnlineSVR(average=False, warm_start=True).fit(X, y).set_params(**change)
+    with pytest.raises(ValueError, match="what it remembers"):
+        machine.fit(X, y)
+    with pytest.raises(ValueError, match="what it remembers"):
+        machine.partial_fit(X, y)
+    dual = mm.Adaline(form="dual", warm_start=True).fit(X, y)
+    with pytest.raises(ValueError, match="number of rows"):
+        dual.fit(X[:30], y[:30])
+
+
+def test_only_machines_that_can_start_anywhere_take_a_start():
+    X, y = rows_for(None)
+    for machine in (mm.PocketPerceptron(), mm.VotedPerceptron(), mm.BalancedWinnow(), mm.MulticlassPerceptron()):
+        with pytest.raises(TypeError, match="coef_init"):
+            machine.fit(X, y, coef_init=np.ones(4))
+    started = mm.Perceptron(max_iter=1, tol=None).fit(X, y, coef_init=np.ones(4), intercept_init=[2.0])
+    assert started.mistake_bound_ is None  # the theorem is about a start at 0
+
+
+BOUNDED = [mm.PocketPerceptron, mm.VotedPerceptron, mm.KernelPerceptron, mm.MulticlassPerceptron]
+
+
+@pytest.mark.parametrize("kind", BOUNDED)
+def test_the_bound_stands_beside_the_count(kind):
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        X = rng.standard_normal((60, 3))
+        y = (X @ [1.0, -1.0, 0.5] + 0.3 > 0).astype(int)
+        X += 0.1 * (2 * y - 1)[:, None] * np.array([1.0, -1.0, 0.5])
+        machine = kind(max_iter=5000, random_state=seed).fit(X, y)
+        assert machine.mistakes_per_pass_[-1] == 0
+        assert machine.n_mistakes_ <= machine.mistake_bound_.value
+    y[:10] = 1 - y[:10]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", mm.ConvergenceWarning)
+        mixed = kind(max_iter=5, random_state=0).fit(X, y)
+    # A Gaussian kernel separates all rows; the others do not.
+    assert (mixed.mistake_bound_ is None) == (kind is not mm.KernelPerceptron)
+
+
+def test_a_given_radius_has_its_own_bound():
+    rng = np.random.default_rng(0)
+    X = np.array([3.0, 0.0]) + rng.standard_normal((80, 2))
+    y = (X[:, 0] > 3.0).astype(int)
+    X[:, 0] += 0.2 * (2 * y - 1)
+    for radius in (0.3, 1.0, 20.0):
+        machine = mm.Perceptron(bias="radius", radius=radius, max_iter=10**5, n_iter_no_change=None).fit(X, y)
+        assert machine.mistakes_per_pass_[-1] == 0
+        assert machine.n_mistakes_ <= machine.mistake_bound_.value

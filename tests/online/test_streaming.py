@@ -240,3 +240,33 @@ def test_progress_goes_to_standard_error(tmp_path, capsys):
     captured = capsys.readouterr()
     assert captured.out == ""
     assert "rows.svm" in captured.err
+
+
+def test_a_time_limit_ends_a_stream_which_then_goes_on(tmp_path):
+    X, y = mixed(np.random.default_rng(6), 400, 3)
+    y = (y > 0).astype(int)
+    batches = [(X[i : i + 50], y[i : i + 50]) for i in range(0, 400, 50)]
+    saved = tmp_path / "a.checkpoint"
+    options = {"classes": [0, 1], "n_passes": 3, "checkpoint": saved}
+
+    def machine(limit=None):
+        return mm.OnlineSVC(random_state=1, max_seconds=limit)
+
+    with pytest.warns(mm.ConvergenceWarning, match="was reached in pass 1, after 50 rows; call it again"):
+        cut = machine(1e-9).fit_stream(batches, **options)
+    assert (cut.t_, cut.n_iter_) == (50, 1)
+    resumed = machine().fit_stream(batches, **options)
+    straight = machine().fit_stream(batches, classes=[0, 1], n_passes=3)
+    assert np.array_equal(resumed.coef_, straight.coef_)
+    assert np.array_equal(resumed.mistakes_per_pass_, straight.mistakes_per_pass_)
+
+
+def test_parts_add_to_the_path():
+    X, y = mixed(np.random.default_rng(7), 60, 2)
+    whole = mm.Perceptron(shuffle=False, max_iter=1, tol=None, trace=True).fit(X, y)
+    parts = mm.Perceptron(shuffle=False, trace=True)
+    for rows in np.array_split(np.arange(60), 4):
+        parts.partial_fit(X[rows], y[rows], classes=np.unique(y))
+    assert len(parts.trace_) == parts.n_updates_
+    assert np.array_equal(parts.trace_.coef, whole.trace_.coef)
+    assert set(parts.trace_.passes) <= {0, 1, 2, 3}

@@ -13,7 +13,7 @@ from maxmargin.inputs import number_in
 from maxmargin.kernels import GramRows, make_kernel
 from maxmargin.online.base import Course, Order, Vector, squared_norms
 from maxmargin.online.dual import dual_pass
-from maxmargin.online.linear import OnlineClassifier, OnlineRegressor
+from maxmargin.online.linear import OnlineRegressor, StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
 
@@ -101,7 +101,7 @@ def admissible_step(rows: _core.Rows, bias: bool) -> float:
     return 2.0 / (float(squared_norms(rows).max()) + float(bool(bias)) or 1.0)
 
 
-class Adaline(_WidrowHoff, OnlineClassifier):
+class Adaline(_WidrowHoff, StartedClassifier):
     """Adaline: the rule of Widrow and Hoff with targets −1 and +1.
 
     Rule

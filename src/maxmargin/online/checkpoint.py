@@ -16,6 +16,7 @@ from maxmargin.data import DataError
 from maxmargin.data.files import atomic_write
 from maxmargin.online.memory import Memory
 
+FREE = ("max_seconds", "verbose")  # parameters that do not change what is learned
 KIND = "maxmargin checkpoint 1"
 ATTRIBUTES = ("_n_calls", "n_features_in_", "_gain_now", "_eta_now", "_log_base_now", "_threshold_now", "_radius_known")
 
@@ -100,7 +101,7 @@ class Checkpoint:
 
 
 def _parameters(machine: Any) -> dict[str, str]:
-    return {name: repr(value) for name, value in sorted(machine.get_params().items()) if name != "verbose"}
+    return {name: repr(value) for name, value in sorted(machine.get_params().items()) if name not in FREE}
 
 
 def _differing(there: Any, here: Any) -> str:

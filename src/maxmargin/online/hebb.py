@@ -28,7 +28,6 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
     _counts_corrections = False
     batch_size, reduction, fit_intercept, rho, average = 1, "sum", False, 0.0, False
     tol = n_iter_no_change = None
-    trace = False
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -153,6 +152,8 @@ class HebbRule(_Correlating):
     random_state : int, RandomState or None, default=None
         Seed of the order and of the direction to start from.
     max_seconds : float or None, default=None
+    trace : bool, default=False
+        Keep the weights after every step in ``trace_``.
     verbose : int, default=0
 
     Attributes
@@ -196,6 +197,7 @@ class HebbRule(_Correlating):
         max_iter: int = 1,
         random_state: Any = None,
         max_seconds: float | None = None,
+        trace: bool = False,
         verbose: int = 0,
     ) -> None:
         self.eta0 = eta0
@@ -207,6 +209,7 @@ class HebbRule(_Correlating):
         self.max_iter = max_iter
         self.random_state = random_state
         self.max_seconds = max_seconds
+        self.trace = trace
         self.verbose = verbose
 
     def _judge_growth(self, courses: Any) -> None:
@@ -237,7 +240,7 @@ class OjaRule(_Correlating):
     t0 : float, default=100.0
     power_t : float, default=0.75
         η(k) = eta0/(1 + k/t0)^power_t, or eta0.
-    center, shuffle, random_state, max_seconds, verbose
+    center, shuffle, random_state, max_seconds, trace, verbose
         As in :class:`HebbRule`.
     max_iter : int, default=20
         Passes.
@@ -284,6 +287,7 @@ class OjaRule(_Correlating):
         max_iter: int = 20,
         random_state: Any = None,
         max_seconds: float | None = None,
+        trace: bool = False,
         verbose: int = 0,
     ) -> None:
         self.eta0 = eta0
@@ -295,6 +299,7 @@ class OjaRule(_Correlating):
         self.max_iter = max_iter
         self.random_state = random_state
         self.max_seconds = max_seconds
+        self.trace = trace
         self.verbose = verbose
 
     def _advice_on_divergence(self) -> str:

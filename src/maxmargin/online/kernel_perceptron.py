@@ -18,6 +18,9 @@ from maxmargin.online.dual import dual_pass
 from maxmargin.online.linear import machines_of, signed_labels, store_course
 from maxmargin.online.memory import Memory
 from maxmargin.runtime import Watch
+from maxmargin.theory.mistake_bounds import Bound, novikoff
+
+MOST_ROWS = 2000  # for the bound: it needs the eigenvectors of the kernel matrix
 
 
 class KernelPerceptron(ClassifierMixin, OnlineMachine):
@@ -62,6 +65,8 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
     support_vectors_ : array or sparse matrix of shape (n_support, n_features)
     intercept_, classes_, n_mistakes_, n_updates_, mistakes_per_pass_, updates_per_pass_, n_iter_, t_
         As in :class:`Perceptron`.
+    mistake_bound_ : Bound or None
+        What Novikoff's theorem allows in the kernel's space (two classes, at most 2000 rows); computed when asked for.
 
     Notes
     -----
@@ -146,11 +151,25 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         courses = self._passes(memories, data.rows, targets)
         validate_data(self, X, skip_check_array=True)
         del self._gram_now
-        self._store(data, kernel, memories, targets, courses)
+        self._rows_seen = (data.X, np.asarray(data.classes[data.position]))
+        self._store(data, kernel, memories, courses)
         if self._interrupted:
             raise KeyboardInterrupt
         self._warn_if_unfinished(courses)
         return self
+
+    @property
+    def mistake_bound_(self) -> Bound | None:
+        """What Novikoff's theorem allows in the kernel's space; None where its hypotheses fail."""
+        X, y = self._seen_rows()
+        if len(self.classes_) != 2 or len(y) > MOST_ROWS:
+            return None
+        values, vectors = np.linalg.eigh(self.kernel_.gram(X))
+        if values[0] < -1e-10 * values[-1]:
+            return None  # no inner product
+        features = vectors * np.sqrt(np.maximum(values, 0.0))
+        convention = str(self.bias) if self.fit_intercept else "none"
+        return novikoff(features, y, bias=convention, radius=self.radius, margin=float(self.margin))
 
     def _gain(self, kernel: Any, data: LabelledRows) -> float:
         if not self.fit_intercept:
@@ -187,9 +206,7 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         finally:
             memory.read_from(core, ("b",))
 
-    def _store(
-        self, data: LabelledRows, kernel: Any, memories: list[Memory], targets: list[Vector], courses: list[Course]
-    ) -> None:
+    def _store(self, data: LabelledRows, kernel: Any, memories: list[Memory], courses: list[Course]) -> None:
         signed = np.stack([memory.arrays["coefficient"] for memory in memories])
         self.classes_: NDArray[Any] = data.classes
         self.kernel_ = kernel

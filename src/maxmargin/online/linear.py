@@ -17,8 +17,11 @@ from maxmargin.inputs import LabelledRows, check_rows, check_targets
 from maxmargin.online.base import Course, OnlineMachine, Vector, checked_rows, whole_number
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
+from maxmargin.online.trace import Recorder
 from maxmargin.positions import InputError, as_array
 from maxmargin.runtime import Watch
+
+VOTERS = ("W", "B", "votes")  # arrays of a memory that grow
 
 
 class LinearRule(OnlineMachine):
@@ -100,13 +103,12 @@ class LinearRule(OnlineMachine):
             self._warn_if_unfinished(courses)
 
     def _one_pass(self, memories: list[Memory], rows: _core.Rows, targets: list[Any], call: int) -> list[Course]:
-        watch, order, self._interrupted = Watch(self.max_seconds), self._order(rows.shape[0], (0, call)), False
-        courses = [Course() for _ in memories]
+        """Rows once each; ``max_seconds`` is for fits: a part that was begun is learned to its end."""
+        watch, order, self._interrupted = Watch(None), self._order(rows.shape[0], (0, call)), False
+        courses = [Course(recorder=Recorder() if self.trace else None) for _ in memories]
         try:
             for memory, y, course in zip(memories, targets, courses, strict=True):
-                self._take(memory, rows, y, order, watch, course, 0)
-        except _core.DeadlineReached:
-            self._past_deadline = True
+                self._take(memory, rows, y, order, watch, course, call)
         except KeyboardInterrupt:
             self._interrupted = True
         return courses
@@ -115,7 +117,7 @@ class LinearRule(OnlineMachine):
 class OnlineClassifier(LinearClassifierMixin, LinearRule):
     """Labels in, hyperplanes out: one for two classes, else one per class against the rest."""
 
-    def fit(self, X: Any, y: Any, coef_init: ArrayLike | None = None, intercept_init: ArrayLike | None = None) -> Any:
+    def fit(self, X: Any, y: Any) -> Any:
         """Learn from all rows.
 
         Parameters
@@ -124,9 +126,10 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
             float32 and float64 rows in C order are used as they are, without a copy.
         y : array-like of shape (n_samples,)
             Labels of two or more classes.
-        coef_init, intercept_init : arrays, optional
-            Weights to start from instead of 0.
         """
+        return self._learn(X, y)
+
+    def _learn(self, X: Any, y: Any, coef_init: Any = None, intercept_init: Any = None) -> Any:
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         self._check_passes()
@@ -138,6 +141,7 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         self._check_rule()
         n_cols = data.rows.shape[1]
         memories = self._continued(data.classes, n_cols)
+        self._from_zero = memories is None and coef_init is None and intercept_init is None
         if memories is None:
             memories = self._machines(len(data.classes), n_cols)
             set_start(memories, coef_init, intercept_init)
@@ -163,7 +167,9 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         self._prepare(rows, whole=False)
         del self._X_now
         self._check_rule()
-        memories = self._machines(len(known), rows.shape[1]) if first else self._memories
+        memories = self._machines(len(known), rows.shape[1])
+        if not first:
+            memories = same_kind(self._memories, memories)
         calls = 0 if first else getattr(self, "_n_calls", 0)
         courses = self._one_pass(memories, rows, self._targets(position, len(known)), calls)
         self._n_calls = calls + 1
@@ -188,8 +194,7 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
                 f"warm_start: the machine knows {len(self.classes_)} classes and {self.n_features_in_} columns, these "
                 f"rows have {len(classes)} and {n_cols}; use a new machine"
             )
-        memories: list[Memory] = self._memories
-        return memories
+        return same_kind(self._memories, self._machines(len(classes), n_cols))
 
     def _restore(self) -> None:
         self._store(self.classes_, self._memories, [Course() for _ in self._memories])
@@ -202,6 +207,24 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         self.coef_ = np.stack([w for w, _ in weights])
         self.intercept_ = np.array([b for _, b in weights])
         store_course(self, memories, courses, added=added)
+
+
+class StartedClassifier(OnlineClassifier):
+    """A classifier whose weights may start anywhere."""
+
+    def fit(self, X: Any, y: Any, coef_init: ArrayLike | None = None, intercept_init: ArrayLike | None = None) -> Any:
+        """Learn from all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            float32 and float64 rows in C order are used as they are, without a copy.
+        y : array-like of shape (n_samples,)
+            Labels of two or more classes.
+        coef_init, intercept_init : arrays, optional
+            Weights to start from instead of 0.
+        """
+        return self._learn(X, y, coef_init, intercept_init)
 
 
 class OnlineRegressor(RegressorMixin, LinearRule):
@@ -233,7 +256,7 @@ class OnlineRegressor(RegressorMixin, LinearRule):
         self._check_rule()
         memories = [self._fresh(rows.shape[1])]
         if getattr(self, "warm_start", False) and hasattr(self, "_memories"):
-            memories = self._memories
+            memories = same_kind(self._memories, memories)
         set_start(memories, coef_init, intercept_init)
         courses = self._passes(memories, rows, [target])
         validate_data(self, X, skip_check_array=True)
@@ -252,7 +275,9 @@ class OnlineRegressor(RegressorMixin, LinearRule):
         target = check_targets(column_or_1d(y, warn=True), rows.shape[0])
         self._prepare(rows, whole=False)
         self._check_rule()
-        memories = [self._fresh(rows.shape[1])] if first else self._memories
+        memories = [self._fresh(rows.shape[1])]
+        if not first:
+            memories = same_kind(self._memories, memories)
         calls = 0 if first else getattr(self, "_n_calls", 0)
         courses = self._one_pass(memories, rows, [target], calls)
         self._n_calls = calls + 1
@@ -295,11 +320,11 @@ def store_course(machine: Any, memories: list[Memory], courses: list[Course], *,
     for name, values in totals.items():
         setattr(machine, name, values[0] if single else np.array(values))
     machine.t_ = memories[0].count("n_seen")
-    traces = [
-        course.recorder.trace(len(machine.coef_.ravel()) // (1 if single else len(memories)))
-        for course in courses
-        if course.recorder
-    ]
+    n_weights = len(machine.coef_.ravel()) // len(memories)
+    traces = [course.recorder.trace(n_weights) for course in courses if course.recorder]
+    if traces and added and hasattr(machine, "trace_"):
+        before = [machine.trace_] if single else machine.trace_
+        traces = [old.followed_by(new) for old, new in zip(before, traces, strict=True)]
     if traces:
         machine.trace_ = traces[0] if single else traces
 
@@ -329,6 +354,21 @@ def set_start(memories: list[Memory], coef: ArrayLike | None, intercept: ArrayLi
             raise InputError(f"intercept_init must hold {k} finite numbers, got shape {np.shape(intercept)}")
         for memory, value in zip(memories, b, strict=True):
             memory.numbers["b"] = float(value)
+
+
+def same_kind(known: list[Memory], fresh: list[Memory]) -> list[Memory]:
+    """The known memories, if they are such as the present parameters and rows make them."""
+    if [_shape(memory) for memory in known] != [_shape(memory) for memory in fresh]:
+        raise ValueError(
+            "the machine cannot go on from its last fit: parameters that decide what it remembers (average, penalty, "
+            "form), or the number of rows or columns, have changed; use a new machine"
+        )
+    return known
+
+
+def _shape(memory: Memory) -> dict[str, tuple[int, ...]]:
+    """Shapes of all arrays, without the number of hyperplanes that have a vote."""
+    return {name: array.shape if name not in VOTERS else array.shape[1:] for name, array in memory.arrays.items()}
 
 
 def declared_classes(machine: Any, classes: ArrayLike | None) -> NDArray[Any]:

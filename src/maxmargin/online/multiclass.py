@@ -13,6 +13,7 @@ from maxmargin.online.base import Vector
 from maxmargin.online.linear import OnlineClassifier, store_course
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
+from maxmargin.theory.mistake_bounds import Bound, kesler
 
 
 class MulticlassPerceptron(OnlineClassifier):
@@ -47,6 +48,8 @@ class MulticlassPerceptron(OnlineClassifier):
         For two classes w = w₁ − w₀.
     intercept_, classes_, n_mistakes_, n_updates_, mistakes_per_pass_, updates_per_pass_, n_iter_, t_
         As in :class:`Perceptron`, with one count for all classes.
+    mistake_bound_ : Bound or None
+        What Kesler's construction and Novikoff's theorem allow; computed when asked for.
 
     Notes
     -----
@@ -160,3 +163,11 @@ class MulticlassPerceptron(OnlineClassifier):
         classes : array-like, needed at the first call
         """
         return self._partial_fit(X, y, classes)
+
+    @property
+    def mistake_bound_(self) -> Bound | None:
+        """2 (R/γ)² by Kesler's construction; None if the rows cannot be separated or the weights did not start at 0."""
+        X, y = self._seen_rows()
+        if not self._from_zero:
+            return None
+        return kesler(X, y, constant=self._gain_now**0.5, margin=float(self.margin), eta=float(self.eta0))

@@ -11,14 +11,15 @@ from sklearn.utils.metaestimators import available_if
 import maxmargin._core as _core
 from maxmargin.inputs import number_in, positive_number
 from maxmargin.online.base import squared_norms
-from maxmargin.online.linear import OnlineClassifier
+from maxmargin.online.bounded import NovikoffBound
+from maxmargin.online.linear import OnlineClassifier, StartedClassifier
 from maxmargin.online.memory import Memory
-from maxmargin.theory.mistake_bounds import Bound, extended_space, freund_schapire, novikoff
+from maxmargin.theory.mistake_bounds import Bound, extended_space, freund_schapire
 
 MARGIN_LIMIT = 1e100
 
 
-class Perceptron(OnlineClassifier):
+class Perceptron(NovikoffBound, StartedClassifier):
     """Rosenblatt's perceptron: correct every mistake, until there is none.
 
     Rule
@@ -61,7 +62,7 @@ class Perceptron(OnlineClassifier):
     warm_start : bool, default=False
         Go on from the previous fit.
     max_seconds : float or None, default=None
-        Time limit.
+        Time limit of ``fit`` and ``fit_stream``.
     trace : bool, default=False
         Keep the weights after every correction in ``trace_``.
     verbose : int, default=0
@@ -177,25 +178,14 @@ class Perceptron(OnlineClassifier):
         return self._partial_fit(X, y, classes)
 
     @property
-    def mistake_bound_(self) -> Bound | None:
-        """What Novikoff's theorem allows over all passes; None where its hypotheses fail."""
-        X, y = self._seen_rows()
-        if len(self.classes_) != 2 or self.schedule != "constant" or self.rho > 0.0 or self.reduction != "sum":
-            return None
-        batch = len(y) if self.batch_size == "all" else int(self.batch_size)
-        return novikoff(X, y, bias=self._convention(), margin=float(self.margin), eta=float(self.eta0), batch=batch)
-
-    @property
     def first_pass_bound_(self) -> Bound | None:
         """What Freund and Schapire's theorem allows in the first pass; None where its hypotheses fail."""
         X, y = self._seen_rows()
         plain = self.margin == 0.0 and self.rho == 0.0 and self.batch_size == 1 and self.schedule == "constant"
-        if len(self.classes_) != 2 or not plain or self._convention() != "radius" or self.shuffle == "replacement":
+        plain = plain and self.radius is None and self._from_zero and self.shuffle != "replacement"
+        if len(self.classes_) != 2 or not plain or self._convention() != "radius":
             return None
         return freund_schapire(X, y)
-
-    def _convention(self) -> str:
-        return self.bias if self.fit_intercept else "none"
 
 
 class ExtendedPerceptron(OnlineClassifier):

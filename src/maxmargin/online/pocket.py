@@ -10,6 +10,7 @@ from sklearn.utils.metaestimators import available_if
 
 import maxmargin._core as _core
 from maxmargin.online.base import Vector, whole_number
+from maxmargin.online.bounded import NovikoffBound
 from maxmargin.online.linear import OnlineClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
@@ -17,7 +18,7 @@ from maxmargin.online.steps import Steps
 RULES = ("error", "ratchet", "run")
 
 
-class PocketPerceptron(OnlineClassifier):
+class PocketPerceptron(NovikoffBound, OnlineClassifier):
     """Pocket perceptron: a perceptron runs, the best of its hyperplanes stays in the pocket.
 
     Rule
@@ -55,6 +56,8 @@ class PocketPerceptron(OnlineClassifier):
         How often errors on all rows were counted.
     longest_run_ : int or array
         Rows in a row that the pocket's weights answered correctly.
+    mistake_bound_ : Bound or None
+        What Novikoff's theorem allows the perceptron that runs.
 
     Notes
     -----

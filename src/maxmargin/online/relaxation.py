@@ -11,12 +11,12 @@ from sklearn.utils.metaestimators import available_if
 import maxmargin._core as _core
 from maxmargin.inputs import number_in
 from maxmargin.online.base import Course, Vector
-from maxmargin.online.linear import OnlineClassifier, machines_of
+from maxmargin.online.linear import StartedClassifier, machines_of
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
 
 
-class Relaxation(OnlineClassifier):
+class Relaxation(StartedClassifier):
     """Relaxation with margin: each correction moves w a share of the way to where the row is satisfied.
 
     Rule

@@ -12,8 +12,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from maxmargin.data import Batches, open_batches, survey
+from maxmargin.estimators import ConvergenceWarning, warn
 from maxmargin.online.base import whole_number
 from maxmargin.online.checkpoint import Checkpoint
+from maxmargin.runtime import Watch
 
 Source = str | os.PathLike[str] | Iterable[tuple[Any, Any]] | Callable[[], Iterable[tuple[Any, Any]]]
 
@@ -146,7 +148,8 @@ class _Run:
         self.given = classes
         self.file = None if checkpoint is None else Checkpoint(checkpoint, machine, stream.name)
         self.first_pass, self.position = 0, None
-        self.totals: list[tuple[int, int]] = []  # mistakes and corrections at the end of each pass
+        self.totals: list[list[list[int]]] = []  # mistakes and corrections of every machine at the end of each pass
+        self.watch = Watch(machine.max_seconds)
 
     def go(self) -> Any:
         state = self.file.load() if self.file is not None else None
@@ -157,8 +160,8 @@ class _Run:
             self.first_pass, self.position, self.totals = state["pass"], state["position"], state["totals"]
         try:
             for n_pass in range(self.first_pass, self.n_passes):
-                self._one_pass(n_pass)
-                if self._content():
+                ended = self._one_pass(n_pass)
+                if not ended or self._content():
                     break
         finally:
             self.report.end()
@@ -172,7 +175,8 @@ class _Run:
             if radius is not None:
                 machine._radius_known = radius or 1.0
 
-    def _one_pass(self, n_pass: int) -> None:
+    def _one_pass(self, n_pass: int) -> bool:
+        """Whether the pass came to its end."""
         machine, saved = self.machine, time.perf_counter()
         needs_classes = hasattr(type(machine), "decision_function")
         for X, y, position in self.stream.read(self.position):
@@ -185,14 +189,31 @@ class _Run:
             if self.file is not None and time.perf_counter() - saved >= self.every:
                 self._save(n_pass)
                 saved = time.perf_counter()
+            if self.watch.past_deadline:
+                self._cut_short(n_pass)
+                return False
         if not hasattr(machine, "_memories"):
             raise ValueError(f"{self.stream.name}: there are no rows to learn from")
-        counts = [memory.count("n_mistakes") for memory in machine._memories]
-        moved = [memory.count("n_corrections") for memory in machine._memories]
-        self.totals.append((counts, moved))  # type: ignore[arg-type]
+        self._count()
         self.position = None
         if self.file is not None:
             self._save(n_pass + 1)
+        return True
+
+    def _count(self) -> None:
+        """The counts of a pass, at its end."""
+        names = ("n_mistakes", "n_corrections")
+        self.totals.append([[memory.count(name) for memory in self.machine._memories] for name in names])
+
+    def _cut_short(self, n_pass: int) -> None:
+        """Time is up in the middle of a pass: what was learned stays, and a checkpoint says where to go on."""
+        more = ""
+        if self.file is not None:
+            self._save(n_pass)
+            more = f"; call it again with checkpoint={str(self.file.path)!r} to go on from there"
+        self._count()
+        limit, seen = self.machine.max_seconds, self.machine.t_
+        warn(f"max_seconds={limit} was reached in pass {n_pass + 1}, after {seen} rows{more}", ConvergenceWarning)
 
     def _save(self, n_pass: int) -> None:
         assert self.file is not None

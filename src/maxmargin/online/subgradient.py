@@ -10,14 +10,14 @@ from sklearn.utils.metaestimators import available_if
 
 from maxmargin.inputs import number_in
 from maxmargin.online.base import Course
-from maxmargin.online.linear import OnlineClassifier, OnlineRegressor
+from maxmargin.online.linear import OnlineRegressor, StartedClassifier
 from maxmargin.online.steps import Steps
 
 LOSSES = ("hinge", "logistic", "exponential")
 TUBES = {"epsilon_insensitive": "tube", "squared_tube": "squared_tube"}
 
 
-class OnlineSVC(OnlineClassifier):
+class OnlineSVC(StartedClassifier):
     """Soft-margin classifier, learned row by row.
 
     Solves (in the limit of decreasing steps)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ class Trace:
     seen : array of shape (n_steps,)
         How many rows had been seen, the corrected one included.
     passes : array of shape (n_steps,)
-        In which pass, counted from 0.
+        In which pass, or in which call of ``partial_fit``, counted from 0.
     mistakes : array of shape (n_steps,)
         How many mistakes had been made.
     step : array of shape (n_steps,)
@@ -43,6 +43,11 @@ class Trace:
 
     def __len__(self) -> int:
         return len(self.intercept)
+
+    def followed_by(self, other: Trace) -> Trace:
+        """Both paths, one after the other."""
+        pairs = ((getattr(self, name.name), getattr(other, name.name)) for name in fields(self))
+        return Trace(*(np.concatenate(pair) for pair in pairs))
 
 
 class Recorder:

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import maxmargin._core as _core
 from maxmargin.online.base import Course, Order, Vector, checked_rows
+from maxmargin.online.bounded import NovikoffBound
 from maxmargin.online.linear import OnlineClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
@@ -17,7 +18,7 @@ from maxmargin.runtime import Watch
 VOTERS_AT_ONCE = 1024
 
 
-class VotedPerceptron(OnlineClassifier):
+class VotedPerceptron(NovikoffBound, OnlineClassifier):
     """Voted perceptron: the perceptron's hyperplanes vote, each with the number of rows it survived.
 
     Rule
@@ -47,6 +48,8 @@ class VotedPerceptron(OnlineClassifier):
         The mean of the hyperplanes, weighted by votes: what :class:`Perceptron` with ``average=True`` uses.
     classes_, n_mistakes_, n_updates_, mistakes_per_pass_, updates_per_pass_, n_iter_, t_
         As in :class:`Perceptron`.
+    mistake_bound_ : Bound or None
+        What Novikoff's theorem allows.
 
     Notes
     -----

@@ -191,7 +191,7 @@ class BalancedWinnow(_Multiplicative):
     def mistake_bound_(self) -> Bound | None:
         """What the theorem allows; None for more than two classes or if no γ makes it finite."""
         X, y = self._seen_rows()
-        if len(self.classes_) != 2:
+        if len(self.classes_) != 2 or not self._from_zero:
             return None
         return winnow(X, y, log_base=math.log(self.base_), fit_intercept=bool(self.fit_intercept))
 

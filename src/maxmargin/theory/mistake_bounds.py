@@ -51,7 +51,14 @@ class Bound:
 
 
 def novikoff(
-    X: Any, y: Any, *, bias: str = "augmented", margin: float = 0.0, eta: float = 1.0, batch: int = 1
+    X: Any,
+    y: Any,
+    *,
+    bias: str = "augmented",
+    radius: float | None = None,
+    margin: float = 0.0,
+    eta: float = 1.0,
+    batch: int = 1,
 ) -> Bound | None:
     """Mistakes of the perceptron on separable rows, over any number of passes; None if they cannot be separated.
 
@@ -60,6 +67,8 @@ def novikoff(
     X, y : rows and their labels of two classes.
     bias : {"augmented", "radius", "none"}
         The bias moves by η y, by η y R², or there is none.
+    radius : float, optional
+        R of that step, if it is not max ‖x‖: then (max ‖x‖² + R²)(1 + (b/R)²)/γ² with b and γ of a unit normal.
     margin, eta : float
         With a margin the bound is on corrections: (R² + 2·margin/η)/γ².
     batch : int
@@ -87,8 +96,10 @@ def novikoff(
     constants = {"R": math.sqrt(R2)}
     if bias == "radius":
         gamma = reach / float(np.linalg.norm(w))
-        # Σ of ‖(x, R)‖² per correction is at most 2R², and ‖(w, b/R)‖² at most 2 for a unit normal with |b| ≤ R.
+        # ‖(x, R)‖² is at most 2R², and ‖(w, b/R)‖² at most 2 for a unit normal, since a separating one has |b| ≤ R.
         per, spread = 2.0 * R2, 2.0
+        if radius is not None:
+            per, spread = R2 + radius**2, 1.0 + (b / float(np.linalg.norm(w)) / radius) ** 2
     else:
         gamma = reach / math.sqrt(float(w @ w) + (b * b if bias == "augmented" else 0.0))
         per, spread = R2 + (1.0 if bias == "augmented" else 0.0), 1.0
@@ -100,6 +111,51 @@ def novikoff(
     step = {"augmented": "a bias step of η y", "radius": "a bias step of η y R²", "none": "no bias"}[bias]
     assumptions = f"weights start at 0, η is constant, there is no regulariser, and with {step}; counts {what}"
     return Bound(value, "Novikoff", assumptions, constants)
+
+
+def kesler(X: Any, y: Any, *, constant: float = 1.0, margin: float = 0.0, eta: float = 1.0) -> Bound | None:
+    """Mistakes of the perceptron for several classes at once; None if no weights put every row's class first.
+
+    Kesler's construction makes it a perceptron without bias: a row of class k and another class m become one row with
+    (x, c) in block k and −(x, c) in block m. So there are at most 2 max ‖(x, c)‖²/γ² mistakes.
+
+    Parameters
+    ----------
+    X, y : rows and their labels.
+    constant : float
+        c: 1 for a bias that moves by η, R for one that moves by η R², 0 for none.
+    margin, eta : float
+        With a margin the bound is on corrections.
+
+    References
+    ----------
+    Nilsson: Learning machines, 1965. Duda, Hart: Pattern classification and scene analysis, 1973.
+
+    Examples
+    --------
+    >>> round(kesler([[-1.0], [1.0]], [0, 1], constant=0.0).value, 6)
+    1.0
+    """
+    data = LabelledRows.from_arrays(X, y)
+    n, n_classes = len(data.position), len(data.classes)
+    rows = sp.hstack([sp.csr_array(data.X, dtype=np.float64), np.full((n, 1), constant)], format="csr")
+    own = np.repeat(data.position, n_classes)
+    other = np.tile(np.arange(n_classes), n)
+    kept = own != other
+    pairs = rows[np.repeat(np.arange(n), n_classes)[kept]].tocoo()
+    # Hyperplanes through 0 are fitted to rows of both signs, so every other pair is turned round.
+    turn = np.where(np.arange(pairs.shape[0]) % 2 == 0, 1.0, -1.0)
+    d = pairs.shape[1]
+    blocks = [(own[kept], 1.0), (other[kept], -1.0)]
+    columns = np.concatenate([block[pairs.row] * d + pairs.col for block, _ in blocks])
+    values = np.concatenate([sign * turn[pairs.row] * pairs.data for _, sign in blocks])
+    Z = sp.csr_array((values, (np.tile(pairs.row, 2), columns)), shape=(pairs.shape[0], n_classes * d))
+    found = novikoff(Z, turn, bias="none", margin=margin, eta=eta)
+    if found is None:
+        return None
+    assumptions = "weights start at 0 and η is constant; gamma is the lead of every row's class for weights of norm 1"
+    constants = {"R": found.constants["R"] / math.sqrt(2.0), "gamma": found.constants["gamma"]}
+    return Bound(found.value, "Novikoff by Kesler's construction", assumptions, constants)
 
 
 def freund_schapire(X: Any, y: Any, *, form: str = "proved") -> Bound:
