@@ -29,6 +29,7 @@ from maxmargin.inputs import (
 )
 from maxmargin.losses import LOSSES, DualBox, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive, slack_power
 from maxmargin.positions import InputError
+from maxmargin.runtime import effective_threads
 
 Vector = NDArray[np.float64]
 REGRESSION_LOSSES: dict[str, type[EpsilonInsensitive] | type[SquaredEpsilonInsensitive]] = {
@@ -204,7 +205,7 @@ class Problem:
     def squared_norms(self) -> Vector:
         """‖x_i‖² of every row."""
         norms = np.empty(self.n_rows)
-        _core.squared_norms(self.rows, norms, 1)
+        _core.squared_norms(self.rows, norms, effective_threads())
         return norms
 
     @cached_property

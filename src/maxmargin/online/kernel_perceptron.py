@@ -15,7 +15,8 @@ from maxmargin.inputs import LabelledRows, number_in, positive_number
 from maxmargin.kernels import GramRows, make_kernel
 from maxmargin.online.base import Course, OnlineMachine, Order, Vector, checked_rows
 from maxmargin.online.dual import dual_pass
-from maxmargin.online.linear import machines_of, signed_labels, store_course
+from maxmargin.online.labels import machines_of, signed_labels
+from maxmargin.online.linear import store_course
 from maxmargin.online.memory import Memory
 from maxmargin.runtime import Watch
 from maxmargin.theory.mistake_bounds import Bound, novikoff

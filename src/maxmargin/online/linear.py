@@ -15,13 +15,11 @@ from sklearn.utils.validation import validate_data
 import maxmargin._core as _core
 from maxmargin.inputs import LabelledRows, check_rows, check_targets
 from maxmargin.online.base import Course, OnlineMachine, Vector, checked_rows, whole_number
-from maxmargin.online.memory import Memory
+from maxmargin.online.labels import declared_classes, known_labels, signed_labels
+from maxmargin.online.memory import Memory, same_kind, set_start
 from maxmargin.online.steps import Steps
 from maxmargin.online.trace import Recorder
-from maxmargin.positions import InputError, as_array
 from maxmargin.runtime import Watch
-
-VOTERS = ("W", "B", "votes")  # arrays of a memory that grow
 
 
 class LinearRule(OnlineMachine):
@@ -327,76 +325,3 @@ def store_course(machine: Any, memories: list[Memory], courses: list[Course], *,
         traces = [old.followed_by(new) for old, new in zip(before, traces, strict=True)]
     if traces:
         machine.trace_ = traces[0] if single else traces
-
-
-def machines_of(classes: NDArray[Any]) -> int:
-    return 1 if len(classes) == 2 else len(classes)
-
-
-def signed_labels(position: NDArray[np.intp], n_classes: int) -> list[Vector]:
-    """y = ±1 of every machine."""
-    positives = [1] if n_classes == 2 else range(n_classes)
-    return [np.where(position == k, 1.0, -1.0) for k in positives]
-
-
-def set_start(memories: list[Memory], coef: ArrayLike | None, intercept: ArrayLike | None) -> None:
-    """Begin at given weights."""
-    k, d = len(memories), len(memories[0].arrays["v"])
-    if coef is not None:
-        given = np.asarray(coef, dtype=np.float64).reshape(-1, d) if np.size(coef) == k * d else None
-        if given is None or not np.all(np.isfinite(given)):
-            raise InputError(f"coef_init must hold {k * d} finite numbers ({k} times {d}), got shape {np.shape(coef)}")
-        for memory, w in zip(memories, given, strict=True):
-            memory.arrays["v"][:] = w
-    if intercept is not None:
-        b = np.asarray(intercept, dtype=np.float64).ravel()
-        if len(b) != k or not np.all(np.isfinite(b)):
-            raise InputError(f"intercept_init must hold {k} finite numbers, got shape {np.shape(intercept)}")
-        for memory, value in zip(memories, b, strict=True):
-            memory.numbers["b"] = float(value)
-
-
-def same_kind(known: list[Memory], fresh: list[Memory]) -> list[Memory]:
-    """The known memories, if they are such as the present parameters and rows make them."""
-    if [_shape(memory) for memory in known] != [_shape(memory) for memory in fresh]:
-        raise ValueError(
-            "the machine cannot go on from its last fit: parameters that decide what it remembers (average, penalty, "
-            "form), or the number of rows or columns, have changed; use a new machine"
-        )
-    return known
-
-
-def _shape(memory: Memory) -> dict[str, tuple[int, ...]]:
-    """Shapes of all arrays, without the number of hyperplanes that have a vote."""
-    return {name: array.shape if name not in VOTERS else array.shape[1:] for name, array in memory.arrays.items()}
-
-
-def declared_classes(machine: Any, classes: ArrayLike | None) -> NDArray[Any]:
-    """The classes of partial_fit: given at the first call, the same ever after."""
-    if classes is None:
-        if not hasattr(machine, "classes_"):
-            raise ValueError("classes must be passed on the first call to partial_fit: all labels that may ever come")
-        known: NDArray[Any] = machine.classes_
-        return known
-    given = np.unique(as_array(classes, "classes"))
-    if hasattr(machine, "classes_") and not np.array_equal(machine.classes_, given):
-        raise ValueError(
-            f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {machine.classes_!r}"
-        )
-    if len(given) < 2:
-        raise ValueError(f"classes must name at least two labels, got {given.tolist()}")
-    return given
-
-
-def known_labels(y: NDArray[Any], n_rows: int, classes: NDArray[Any]) -> NDArray[np.intp]:
-    """Where every label stands among the classes."""
-    if len(y) != n_rows:
-        raise InputError(
-            f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)}"
-        )
-    position = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-    unknown = np.flatnonzero(classes[position] != y)
-    if len(unknown):
-        i = int(unknown[0])
-        raise InputError(f"y[{i}] is {y[i]!r}, which is none of the classes {classes.tolist()} of the first call")
-    return position

@@ -11,7 +11,8 @@ from sklearn.utils.metaestimators import available_if
 import maxmargin._core as _core
 from maxmargin.inputs import number_in
 from maxmargin.online.base import Course, Vector
-from maxmargin.online.linear import StartedClassifier, machines_of
+from maxmargin.online.labels import machines_of
+from maxmargin.online.linear import StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
 

@@ -67,11 +67,19 @@ def make_feasible(problem: Problem, alpha: Vector) -> Vector:
     return alpha
 
 
-def recover(problem: Problem, alpha: Vector, n_threads: int, w: Vector | None = None, b: float | None = None) -> Point:
+def recover(
+    problem: Problem,
+    alpha: Vector,
+    n_threads: int,
+    w: Vector | None = None,
+    b: float | None = None,
+    *,
+    compete: bool = True,
+) -> Point:
     """A certified point from any dual point and, if given, the solver's own hyperplane (w, b).
 
     The hyperplane Σ alpha sign x that the dual point induces competes with (w, b); the one with the lower objective
-    wins.
+    wins. ``compete=False`` trusts (w, b): where it minimises a smooth primal, the other one is a gradient step away.
     """
     alpha = make_feasible(problem, alpha)
     induced = np.empty(problem.n_cols)
@@ -83,7 +91,7 @@ def recover(problem: Problem, alpha: Vector, n_threads: int, w: Vector | None = 
     best = None
     if w is not None:
         best = _hyperplane(problem, w.copy(), scale**2 * signed_sum if b is None else b, n_threads)
-    if best is None or best.primal - dual > 1e-12 * abs(best.primal):
+    if best is None or (compete and best.primal - dual > 1e-12 * abs(best.primal)):
         other = _hyperplane(problem, induced, scale**2 * signed_sum, n_threads)
         best = other if best is None or other.primal < best.primal else best
     gap = relative_gap(best.primal, dual, 0.0)

@@ -41,11 +41,17 @@ def supported(problem: Problem) -> list[str]:
     return ["dual_cd", "newton"] if problem.loss.entropic else ["newton"]
 
 
+def has_interior_point(problem: Problem) -> bool:
+    """Whether the interior point method can solve the problem and its normal matrix can be held."""
+    size = min(problem.n_rows, max(problem.n_cols, 1)) + 1
+    return size <= LARGEST_NORMAL_MATRIX and "interior_point" in supported(problem)
+
+
 def interior_point_seconds(problem: Problem) -> float:
     """Iterations of one matrix XᵀDX, one factorisation and six passes; more iterations for unequal classes."""
     n, d = problem.n_rows, problem.n_cols
     size = min(n, max(d, 1)) + 1
-    if size > LARGEST_NORMAL_MATRIX or "interior_point" not in supported(problem):
+    if not has_interior_point(problem):
         return float("inf")
     if d > n:  # dense rows in their span
         outer = n * n * size / 3e10
@@ -82,7 +88,7 @@ def choose(problem: Problem) -> tuple[str, str]:
     about = f"chosen for {n} rows and {d} columns"
     if len(able) == 1:
         return able[0], f"{about}: the solver for penalty {problem.penalty!r} and loss {problem.loss.name!r}"
-    direct = np.isfinite(interior_point_seconds(problem))
+    direct = has_interior_point(problem)
     spread = 1.0 if sparse else column_spread(problem.X)
     if spread > LARGEST_SPREAD and direct:
         return "interior_point", f"{about}, whose scales differ by a factor of {spread:.0e}"
@@ -137,7 +143,7 @@ def automatic(problem: Problem, *, tol: float, max_iter: int, n_threads: int | N
     name, reason = choose(problem)
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
     barrier = InteriorPoint(**options)
-    direct = np.isfinite(interior_point_seconds(problem))
+    direct = has_interior_point(problem)
     if name == "proximal_newton":
         return ProximalNewton(**options, reason=reason)
     if name == "interior_point":

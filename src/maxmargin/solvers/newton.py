@@ -154,6 +154,9 @@ class _Run:
     def _start_at(self, answer: Solution) -> float:
         """The multipliers that belong to a hyperplane: exact for smooth losses, centred at the margin for others."""
         problem = self.problem
+        if problem.loss.smooth and answer.status is Status.CONVERGED:
+            self.best = uncertified(problem, answer, self.n_threads)
+            return 0.0
         scores = np.empty(problem.n_rows)
         _core.scores(problem.rows, answer.w, answer.b, scores, self.n_threads)
         r = problem.loss.residual(scores, problem.y)

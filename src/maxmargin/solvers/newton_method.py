@@ -134,7 +134,7 @@ class NewtonMethod:
         if loss.smooth and problem.bias.free:  # the multipliers of the best bias are balanced
             work.b = sum(loss.best_bias(work.scores, problem.y, problem.cost, work.b)) / 2.0
             alpha = problem.cost * loss.share(loss.residual(work.scores + work.b, problem.y))
-        found = recover(self.problem, alpha, self.n_threads, work.w, work.b)
+        found = recover(problem, alpha, self.n_threads, work.w, work.b, compete=self.rounds)
         self.best = better(self.best, found)
         return found
 
