@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import os
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +61,9 @@ def animate(
 ) -> Path:
     """Write the path of a machine fitted with ``trace=True`` on two columns as a moving picture.
 
+    The line moves with every correction; dashed is where the machine's own hyperplane ended, which is the pocket's or
+    the average where there is one.
+
     Parameters
     ----------
     machine : fitted on X of two columns with two classes.
@@ -85,7 +91,7 @@ def _plane(machine: Any) -> Trace:
     trace: Trace | list[Trace] | None = getattr(machine, "trace_", None)
     if trace is None:
         raise ValueError("there is no path to show: fit the machine with trace=True")
-    if isinstance(trace, list) or trace.coef.shape[1] != 2:
+    if isinstance(trace, list) or trace.coef.shape[1] != 2 or np.shape(getattr(machine, "coef_", ())) != (1, 2):
         raise ValueError("only machines for two classes and two columns can be drawn in the plane")
     if not len(trace):
         raise ValueError("the path is empty: no row was ever corrected")
@@ -102,26 +108,23 @@ class _Pictures:
         self.low, self.high = low - pad, high + pad
 
     def write(self, shown: NDArray[Any], fps: int, kind: str) -> bytes:
-        matplotlib = import_matplotlib()
-        try:
-            from matplotlib.animation import FuncAnimation, HTMLWriter, PillowWriter
-            from matplotlib.backends.backend_agg import FigureCanvasAgg
-        except ImportError:  # pragma: no cover - Pillow comes with Matplotlib
-            raise need("Pillow", "moving pictures", "report") from None
-        import tempfile
+        frames = list(self._frames(shown))
+        return _as_gif(frames, fps) if kind == ".gif" else _as_page(frames, fps, type(self.machine).__name__)
 
-        with (
-            matplotlib.rc_context(STYLE | {"figure.constrained_layout.use": False}),
-            tempfile.TemporaryDirectory() as folder,
-        ):
+    def _frames(self, shown: NDArray[Any]) -> Iterator[bytes]:
+        """PNG pictures."""
+        matplotlib = import_matplotlib()
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
+        with matplotlib.rc_context(STYLE | {"figure.constrained_layout.use": False}):
             figure = matplotlib.figure.Figure(figsize=(SIZE[0], SIZE[0]), dpi=110)
-            FigureCanvasAgg(figure)
+            canvas = FigureCanvasAgg(figure)
             ax = figure.add_axes((0.12, 0.12, 0.84, 0.78))
-            moving = FuncAnimation(figure, lambda k: self.paint(ax, int(k)), frames=shown, repeat=False)
-            name = os.path.join(folder, "path" + kind)
-            writer = PillowWriter(fps=fps) if kind == ".gif" else HTMLWriter(fps=fps, embed_frames=True)
-            moving.save(name, writer=writer)
-            return Path(name).read_bytes()
+            for k in shown:
+                self.paint(ax, int(k))
+                picture = io.BytesIO()
+                canvas.print_png(picture)
+                yield picture.getvalue()
 
     def paint(self, ax: Any, k: int) -> None:
         ax.clear()
@@ -131,9 +134,11 @@ class _Pictures:
             ax.scatter(*self.X[chosen].T, s=16, c=colour, marker=marker, alpha=0.75, lw=0, label=str(label))
         across, up = np.meshgrid(*(np.linspace(self.low[j], self.high[j], 60) for j in range(2)))
         score = w[0] * across + w[1] * up + b
-        if score.min() < 0.0 < score.max():
-            ax.contourf(across, up, score, levels=[-np.inf, 0.0, np.inf], colors=[BLUE, ORANGE], alpha=0.08)
-            ax.contour(across, up, score, levels=[0.0], colors=[INK], linewidths=1.6)
+        ax.contourf(across, up, score, levels=[-np.inf, 0.0, np.inf], colors=[BLUE, ORANGE], alpha=0.08)
+        final = self.machine.coef_[0, 0] * across + self.machine.coef_[0, 1] * up + self.machine.intercept_[0]
+        for values, colour, style in ((final, GREY, "dashed"), (score, INK, "solid")):
+            if values.min() < 0.0 < values.max():
+                ax.contour(across, up, values, levels=[0.0], colors=[colour], linewidths=1.5, linestyles=style)
         ax.set_xlim(self.low[0], self.high[0])
         ax.set_ylim(self.low[1], self.high[1])
         wrong = int((np.where(self.y == self.machine.classes_[1], 1, -1) * (self.X @ w + b) <= 0).sum())
@@ -141,3 +146,60 @@ class _Pictures:
             f"pass {self.trace.passes[k] + 1}, correction {k + 1} of {len(self.trace)}: {wrong} rows wrong", fontsize=9
         )
         ax.legend(loc="lower right", fontsize=8)
+
+
+def _as_gif(frames: list[bytes], fps: int) -> bytes:
+    try:
+        from PIL import Image
+    except ImportError:  # pragma: no cover - Pillow comes with Matplotlib
+        raise need("Pillow", "moving pictures", "report") from None
+    first, *others = (Image.open(io.BytesIO(frame)).convert("RGB") for frame in frames)
+    whole = io.BytesIO()
+    first.save(whole, "GIF", save_all=True, append_images=others, duration=round(1000 / fps), loop=0)
+    return whole.getvalue()
+
+
+def _as_page(frames: list[bytes], fps: int, name: str) -> bytes:
+    pictures = ",".join(f'"{base64.b64encode(frame).decode()}"' for frame in frames)
+    page = PAGE.replace("@name", name).replace("@last", str(len(frames) - 1)).replace("@wait", str(round(1000 / fps)))
+    return page.replace("@pictures", pictures).encode()
+
+
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>The path of @name</title>
+<style>
+  body { font: 15px/1.5 system-ui, sans-serif; color: #1f2328; max-width: 30rem; margin: 1.5rem auto; padding: 0 1rem }
+  img { width: 100%; display: block }
+  div { display: flex; gap: .75rem; align-items: center }
+  input { flex: 1 }
+  button { font: inherit; padding: .2rem .9rem }
+</style>
+<h1 style="font-size: 1.1rem">The path of @name</h1>
+<img id="picture" alt="Rows of two classes in the plane, and the line that separates them at this step.">
+<div>
+  <button id="play" type="button">Play</button>
+  <input id="step" type="range" min="0" max="@last" value="0" aria-label="step">
+</div>
+<script>
+  const pictures = [@pictures];
+  const [picture, play, step] = ["picture", "play", "step"].map(id => document.getElementById(id));
+  let timer = null;
+  const show = () => { picture.src = "data:image/png;base64," + pictures[step.value]; };
+  const stop = () => { clearInterval(timer); timer = null; play.textContent = "Play"; };
+  const next = () => { if (+step.value === @last) return stop(); step.value = +step.value + 1; show(); };
+  const start = () => {
+    if (+step.value === @last) step.value = 0;
+    play.textContent = "Pause";
+    timer = setInterval(next, @wait);
+    show();
+  };
+  play.onclick = () => timer === null ? start() : stop();
+  step.oninput = () => { stop(); show(); };
+  show();
+  if (!matchMedia("(prefers-reduced-motion: reduce)").matches) start();
+</script>
+</html>
+"""
