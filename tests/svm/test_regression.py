@@ -167,7 +167,7 @@ def test_warm_start_and_iteration_limit(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_time_limit_leaves_a_certified_model(loss):
-    X, y = noisy(4000, 100)
+    X, y = noisy(20_000, 200)
     machine = LinearSVR(loss=loss, C=100.0, max_seconds=0.001)
     with pytest.warns(ConvergenceWarning, match=r"time limit .* Raise max_seconds"):
         machine.fit(X, y)

@@ -220,7 +220,7 @@ class _Run:
 
     def _polish(self, point: Point) -> bool:
         tol = self.solver.tol
-        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=300, enough=tol, exact=tol <= LOOSE)
+        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=400, enough=tol, exact=tol <= LOOSE)
         try:
             polish.run(point, penalty=10.0)
         finally:

@@ -35,6 +35,7 @@ from maxmargin.solvers.newton_system import Breakdown, ConjugateGradients, GramC
 Vector = NDArray[np.float64]
 
 EXACT = 1e-13  # a relative gap that rounding explains
+EASY = 10  # Newton steps: after a round of more, a much larger sigma would begin with hundreds of short steps
 MOST_COPIED = 0.6  # of all rows: a larger working set is not worth a copy
 
 
@@ -53,6 +54,7 @@ class _WorkingSet:
     b: float
     scores: Vector
     cache: GramCache
+    certified: Point | None = None  # the point of the present multipliers, if it is known
 
     @property
     def largest_sigma(self) -> float:
@@ -112,7 +114,7 @@ class NewtonMethod:
             except (KeyboardInterrupt, _core.DeadlineReached):
                 self._absorb(work)
                 raise
-            found = self._absorb(work)
+            found = work.certified or self._absorb(work)
             del work  # its rows, before the next ones are copied
             self.watch.report(self.steps, self.best.gap)
             if self.best.gap <= self.enough and not (self.rounds and self.exact):
@@ -202,6 +204,7 @@ class NewtonMethod:
             return self._minimise(work, np.zeros_like(work.alpha), self.max_steps)
         before, largest = math.inf, float(self.problem.cost.max())
         while True:
+            begun = self.steps
             anchor, w, b, scores = work.alpha, work.w.copy(), work.b, work.scores.copy()
             most = self.max_steps if before > 1e-3 else 200 if before > 1e-8 and self.boxed else 20
             if not self._minimise(work, anchor, most):
@@ -213,8 +216,13 @@ class NewtonMethod:
             idle = violation > 0.5 * before and violation < 1e-6 and work.largest_sigma > largest
             if violation <= ask or idle:
                 return True
+            if not self.exact:
+                work.certified = self._absorb(work)
+                if work.certified.gap <= self.enough:
+                    return True
+                work.certified = None
             before = violation
-            work.sigma = work.sigma * 10.0
+            work.sigma = work.sigma * (10.0 if self.steps - begun <= EASY else 2.0)
             if work.largest_sigma > 1e12 * largest:
                 return True
 
