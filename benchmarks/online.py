@@ -82,13 +82,13 @@ def river_rates(X: Any, y: Any) -> dict[str, float]:
     return found
 
 
-def passes(name: str, X: Any, y: Any, repeats: int) -> None:
+def passes(name: str, X: Any, y: Any, repeats: int, with_river: bool) -> None:
     rows = check_rows(X)[1]
     size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
     read = best_of(repeats, lambda: _core.all_finite(rows, 1))
     amount = X.data.nbytes if sp.issparse(X) else X.nbytes
     print(f"\n{name}: {size / 1e6:.0f} MB; one thread reads {amount / read / 1e9:.1f} GB/s")
-    river = river_rates(X, y)
+    river = river_rates(X, y) if with_river else {}
     for rule, (ours, theirs) in machines().items():
         target = y.astype(np.float64) if rule == "adaline" else y
         alone = pass_alone(ours, X, target, repeats)
@@ -163,16 +163,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--pocket", action=argparse.BooleanOptionalAction, default=True)
+    parser.add_argument("--river", action=argparse.BooleanOptionalAction, default=True)
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     rng = np.random.default_rng(0)
     X = rng.standard_normal((options.rows, 100), dtype=np.float32)
     y = np.where(X[:, :5].sum(axis=1) + 0.5 * rng.standard_normal(options.rows) > 0, 1, -1)
-    passes(f"dense {options.rows}×100 float32", X, y, options.repeats)
+    passes(f"dense {options.rows}×100 float32", X, y, options.repeats, options.river)
     del X
     text = datasets.load("text-100000x50000")
-    passes("CSR 100000×50000, 0.15 %", text.X, text.y, options.repeats)
-    pocket(options.repeats)
+    passes("CSR 100000×50000, 0.15 %", text.X, text.y, options.repeats, options.river)
+    if options.pocket:
+        pocket(options.repeats)
 
 
 if __name__ == "__main__":

@@ -108,8 +108,23 @@ struct Pocket : Learner<PocketState> {
         state.w = keep(w, n_cols, "w");
         state.best_w = keep(best_w, n_cols, "best_w");
     }
+    // Counts become so much quicker that a pass that counts pays for it at once. `reach` is the largest ‖(x,
+    // 1)‖.
+    void pack(const Rows& rows, Labels y, double reach) {
+        expect_rows(rows, static_cast<index_t>(y.size()));
+        expect(rows.view.layout == RowsView::Layout::dense, "only dense rows can be packed");
+        const index_t size = packed_blocks(rows.view.n_rows) * packed_rows * (n_cols + 1);
+        packed.resize(static_cast<std::size_t>(size + n_cols + 1));
+        core().pack_rows(rows.view, y.data(), packed.data());
+        state.packed = {packed.data(), packed.data() + size, reach};
+        packed_of = rows.view.values;
+        owners.push_back(rows.owner);
+    }
+    std::vector<float> packed;
+    const void* packed_of = nullptr;
     index_t pass(const Rows& rows, Labels y, const Order& order, index_t begin, index_t end, PyWatch* watch) {
         expect_rows(rows, static_cast<index_t>(y.size()));
+        expect(packed_of == nullptr || packed_of == rows.view.values, "other rows were packed");
         const std::int64_t* turn = order_of(order, rows.view.n_rows, begin, end);
         return run_pass(end, watch, [&](Watch* w) {
             return core().pocket_rows(rows.view, y.data(), turn, begin, end, state, w);
@@ -237,6 +252,7 @@ void bind_online(nb::module_& m) {
     bind_online_rule(m);
     nb::class_<Pocket>(m, "Pocket")
         .def(nb::init<std::string, Out, Out>(), "rule"_a, "w"_a.noconvert(), "best_w"_a.noconvert())
+        .def("pack", &Pocket::pack, "rows"_a, "y"_a.noconvert(), "reach"_a)
         .def("run", &Pocket::pass, "rows"_a, "y"_a.noconvert(), "order"_a.none(), "begin"_a, "end"_a,
              "watch"_a.none() = nb::none())
         .MAXMARGIN_FIELD(Pocket, b)

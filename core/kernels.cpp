@@ -52,6 +52,7 @@ const Kernels& kernels() {
                                    online_rows,
                                    online_settle,
                                    pocket_rows,
+                                   pack_rows,
                                    count_errors,
                                    winnow_rows,
                                    multiclass_rows,

@@ -170,6 +170,15 @@ struct OnlineState {
     OnlineCounts counts;
 };
 
+// Rows times their labels, packed for quick counts of errors; see error_count.hpp.
+inline constexpr index_t packed_rows = 64;
+inline index_t packed_blocks(index_t n_rows) { return (n_rows + packed_rows - 1) / packed_rows; }
+struct PackedRows {
+    const float* values = nullptr;  // packed_blocks * packed_rows * (n_cols + 1) numbers
+    float* w = nullptr;             // scratch
+    double reach = 0.0;             // the largest norm of (x, 1)
+};
+
 // Pocket: the perceptron, and the best of its weights so far.
 enum class PocketRule : int { error, ratchet, run };
 struct PocketState {
@@ -182,6 +191,7 @@ struct PocketState {
     index_t best_run = 0, run_length = 0;
     bool judged = false;  // the present weights have been compared with the pocket
     index_t n_evaluations = 0, since_change = 0;
+    PackedRows packed;
     index_t patience = 0;  // stop after so many corrections without a better one; 0: never
     OnlineCounts counts;
 };
@@ -261,6 +271,7 @@ struct Kernels {
     void (*online_settle)(index_t n_cols, OnlineState&);  // weights that wait for l1 catch up
     index_t (*pocket_rows)(const RowsView&, const double* y, const std::int64_t* order, index_t begin,
                            index_t end, PocketState&, Watch*);
+    void (*pack_rows)(const RowsView&, const double* y, float* packed);  // dense rows only
     // Rows with y f <= 0, or `most` if there are at least as many
     index_t (*count_errors)(const RowsView&, const double* y, const double* w, double b, index_t most);
     index_t (*winnow_rows)(const RowsView&, const double* y, const std::int64_t* order, index_t begin,

@@ -102,16 +102,21 @@ Wish wish(const Rows& rows, const OnlineState& q, index_t i, double y, double f)
     }
 }
 
+// All weights are multiplied as the rule says; w itself is written out once its scale becomes extreme.
+inline void shrink(index_t n_cols, OnlineState& q, double step, double f) {
+    if (q.rho > 0.0) q.scale *= 1.0 - 2.0 * step * q.rho;
+    if (q.rule == OnlineRule::oja) q.scale *= 1.0 - step * f * f;
+    if (!(magnitude(q.scale) > 1e-6 && magnitude(q.scale) < 1e6)) {
+        online_settle(n_cols, q);
+        rescale(q, n_cols);
+    }
+}
+
 // The weights shrink, then every row of the batch adds its correction.
 template <class Rows>
 void apply(const Rows& rows, OnlineState& q, const std::int64_t* order, index_t begin, index_t end,
            double step, index_t corrected, double f) {
-    if (q.rho > 0.0) q.scale *= 1.0 - 2.0 * step * q.rho;
-    if (q.rule == OnlineRule::oja) q.scale *= 1.0 - step * f * f;
-    if (!(magnitude(q.scale) > 1e-6 && magnitude(q.scale) < 1e6)) {
-        online_settle(rows.n_cols, q);
-        rescale(q, rows.n_cols);
-    }
+    shrink(rows.n_cols, q, step, f);
     if (corrected > 0) {
         const double part =
             q.mean ? step / static_cast<double>(q.rule == OnlineRule::relaxation ? corrected : end - begin)
@@ -127,6 +132,58 @@ void apply(const Rows& rows, OnlineState& q, const std::int64_t* order, index_t 
         }
     }
     if (q.l1 > 0.0) q.l1_total += step * q.l1;
+}
+
+// One row per step, without extras: the next row's product is taken while the weights move. The same bits as
+// by batches of one row.
+template <class Rows>
+index_t online_single(const Rows& rows, const double* y, const std::int64_t* order, index_t begin,
+                      index_t end, OnlineState& q, Watch* watch) {
+    index_t until_look = 0;
+    double product = rows.dot(order != nullptr ? order[begin] : begin, q.v);
+    const bool shrinks = q.rho > 0.0 || q.rule == OnlineRule::oja;
+    double per_scale =
+        1.0 / q.scale;  // known before the correction is: nothing of the next step begins before that
+    for (index_t t = begin; t < end; ++t) {
+        if (--until_look < 0) {
+            until_look = 1 + 100000 / (rows.cost() + 10);
+            if (watch != nullptr && watch->stop()) return t;
+        }
+        const index_t i = order != nullptr ? order[t] : t;
+        if (order != nullptr && t + rows_ahead < end) fetch(rows, order[t + rows_ahead]);
+        const double f = q.scale * product + q.b;
+        const Wish found = wish(rows, q, i, y[i], f);
+        if (!(magnitude(found.correction) < 1e100)) {
+            q.diverged = true;
+            return t;
+        }
+        q.counts.n_mistakes += found.mistake;
+        if (q.by_performance) q.recent += 0.01 * ((found.mistake ? 1.0 : 0.0) - q.recent);
+        const double step = step_size(q), c = found.correction * step;
+        const bool corrects = found.correction != 0.0;
+        if (shrinks) {
+            shrink(rows.n_cols, q, step, f);
+            per_scale = 1.0 / q.scale;
+        }
+        const index_t next = t + 1 < end ? (order != nullptr ? order[t + 1] : t + 1) : i;
+        if (c != 0.0) {
+            product = rows.axpy_dot(i, c * per_scale, q.v, next);
+            if (q.sum != nullptr && q.sum_scale != 0.0) rows.axpy(i, q.sum_scale * c / q.scale, q.sum);
+            q.b += q.bias_gain * c;
+        } else {
+            product = rows.dot(next, q.v);
+        }
+        ++q.counts.n_seen;
+        ++q.counts.n_steps;
+        q.counts.n_corrections += corrects;
+        if (corrects || !q.count_corrections) ++q.k;
+        if (q.sum != nullptr) {
+            q.sum_scale += q.scale;
+            q.sum_b += q.b;
+        }
+        if (q.counts.pause && corrects) return t + 1;
+    }
+    return end;
 }
 
 template <class Rows>
@@ -178,7 +235,11 @@ index_t online_typed(const Rows& rows, const double* y, const std::int64_t* orde
 
 inline index_t online_rows(const RowsView& view, const double* y, const std::int64_t* order, index_t begin,
                            index_t end, OnlineState& q, Watch* watch) {
-    return visit(view, [&](auto rows) { return online_typed(rows, y, order, begin, end, q, watch); });
+    const bool plain = q.batch == 1 && !(q.l1 > 0.0) && q.own == nullptr && begin < end;
+    return visit(view, [&](auto rows) {
+        return plain ? online_single(rows, y, order, begin, end, q, watch)
+                     : online_typed(rows, y, order, begin, end, q, watch);
+    });
 }
 
 }  // namespace maxmargin::MAXMARGIN_ISA

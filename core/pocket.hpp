@@ -1,21 +1,10 @@
 // The pocket algorithm: a perceptron that keeps the best weights it has met.
 // Gallant: Perceptron-based learning algorithms, 1990.
 #pragma once
+#include "error_count.hpp"
 #include "online.hpp"
 
 namespace maxmargin::MAXMARGIN_ISA {
-
-// Counting stops once there are `most` errors: the pocket only asks whether there are fewer.
-template <class Rows>
-index_t errors_of(const Rows& rows, const double* y, const double* w, double b, index_t most) {
-    index_t errors = 0;
-    for (index_t i = 0; i < rows.n_rows && errors < most; ++i) errors += y[i] * (rows.dot(i, w) + b) <= 0.0;
-    return errors;
-}
-
-inline index_t count_errors(const RowsView& view, const double* y, const double* w, double b, index_t most) {
-    return visit(view, [&](auto rows) { return errors_of(rows, y, w, b, most); });
-}
 
 // Puts the present weights into the pocket if they are better.
 template <class Rows>
@@ -23,7 +12,8 @@ void judge_pocket(const Rows& rows, const double* y, PocketState& q) {
     q.judged = true;
     if (q.rule != PocketRule::run) {
         const index_t most = q.best_errors >= 0 ? q.best_errors : rows.n_rows + 1;
-        const index_t errors = errors_of(rows, y, q.w, q.b, most);
+        const index_t errors = q.packed.values != nullptr ? packed_errors(rows, y, q.packed, q.w, q.b, most)
+                                                          : errors_of(rows, y, q.w, q.b, most);
         ++q.n_evaluations;
         if (errors >= most) return;
         q.best_errors = errors;

@@ -14,6 +14,10 @@ struct DenseRows {
     index_t cost() const { return n_cols; }
     double dot(index_t i, const double* w) const { return dense_dot(row(i), w, n_cols); }
     void axpy(index_t i, double c, double* out) const { dense_axpy(c, row(i), out, n_cols); }
+    // axpy of row i, then dot of the row `next`
+    double axpy_dot(index_t i, double c, double* out, index_t next) const {
+        return dense_axpy_dot(c, row(i), out, row(next), n_cols);
+    }
     void clear(index_t, double* out) const {
         for (index_t j = 0; j < n_cols; ++j) out[j] = 0.0;
     }
@@ -30,18 +34,20 @@ struct CsrRows {
     index_t n_values() const { return static_cast<index_t>(indptr[n_rows]); }
     index_t cost() const { return n_rows > 0 ? static_cast<index_t>(indptr[n_rows]) / n_rows : 0; }
     double dot(index_t i, const double* w) const {
-        double even = 0.0, odd = 0.0;
+        double sum[4] = {};  // a single sum would wait for each addition
         I k = indptr[i];
         const I end = indptr[i + 1];
-        for (; k + 1 < end; k += 2) {
-            even += static_cast<double>(values[k]) * w[indices[k]];
-            odd += static_cast<double>(values[k + 1]) * w[indices[k + 1]];
-        }
-        if (k < end) even += static_cast<double>(values[k]) * w[indices[k]];
-        return even + odd;
+        for (; k + 3 < end; k += 4)
+            for (int t = 0; t < 4; ++t) sum[t] += static_cast<double>(values[k + t]) * w[indices[k + t]];
+        for (; k < end; ++k) sum[0] += static_cast<double>(values[k]) * w[indices[k]];
+        return (sum[0] + sum[1]) + (sum[2] + sum[3]);
     }
     void axpy(index_t i, double c, double* out) const {
         for (I k = indptr[i]; k < indptr[i + 1]; ++k) out[indices[k]] += c * static_cast<double>(values[k]);
+    }
+    double axpy_dot(index_t i, double c, double* out, index_t next) const {
+        axpy(i, c, out);
+        return dot(next, out);
     }
     void clear(index_t i, double* out) const {
         for (I k = indptr[i]; k < indptr[i + 1]; ++k) out[indices[k]] = 0.0;

@@ -20,8 +20,37 @@ inline double dense_dot(const A* a, const B* b, index_t n) {
     for (; j + lanes <= n; j += lanes)
         for (int k = 0; k < lanes; ++k)
             sum[k] += static_cast<double>(a[j + k]) * static_cast<double>(b[j + k]);
-    for (int k = 0; j < n; ++j, ++k) sum[k] += static_cast<double>(a[j]) * static_cast<double>(b[j]);
-    return fold(sum);
+    // The rest in sums of its own: one that is indexed by a variable would keep all of them in memory.
+    double some[4] = {}, last = 0.0;
+    for (; j + 4 <= n; j += 4)
+        for (int k = 0; k < 4; ++k) some[k] += static_cast<double>(a[j + k]) * static_cast<double>(b[j + k]);
+    for (; j < n; ++j) last += static_cast<double>(a[j]) * static_cast<double>(b[j]);
+    return (fold(sum) + ((some[0] + some[2]) + (some[1] + some[3]))) + last;
+}
+
+// out += c x, then the product of out and b: the same sums as by dense_dot, but out is read once.
+template <class T>
+inline double dense_axpy_dot(double c, const T* x, double* out, const T* b, index_t n) {
+    double sum[lanes] = {};
+    index_t j = 0;
+    for (; j + lanes <= n; j += lanes)
+        for (int k = 0; k < lanes; ++k) {
+            const double moved = out[j + k] + c * static_cast<double>(x[j + k]);
+            out[j + k] = moved;
+            sum[k] += static_cast<double>(b[j + k]) * moved;
+        }
+    double some[4] = {}, last = 0.0;
+    for (; j + 4 <= n; j += 4)
+        for (int k = 0; k < 4; ++k) {
+            const double moved = out[j + k] + c * static_cast<double>(x[j + k]);
+            out[j + k] = moved;
+            some[k] += static_cast<double>(b[j + k]) * moved;
+        }
+    for (; j < n; ++j) {
+        out[j] += c * static_cast<double>(x[j]);
+        last += static_cast<double>(b[j]) * out[j];
+    }
+    return (fold(sum) + ((some[0] + some[2]) + (some[1] + some[3]))) + last;
 }
 
 template <class T>

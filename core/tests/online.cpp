@@ -4,7 +4,7 @@ namespace {
 struct Walk {
     Vec y, w, sum, corrections = Vec(64);
     std::vector<std::int64_t> order;
-    explicit Walk(const Matrix& m) : y(m.n), w(m.d), sum(m.d), order(m.n) {
+    explicit Walk(const Matrix& m) : y(m.n), w(m.d), sum(m.d + 1), order(m.n) {
         for (double& v : y) v = uniform(0, 1) < 0.5 ? -1.0 : 1.0;
         std::iota(order.begin(), order.end(), 0);
         std::shuffle(order.begin(), order.end(), engine);
@@ -86,6 +86,24 @@ void test_pocket_and_winnow(const Kernels& k, const Matrix& m) {
         for (index_t i = 0; i < m.n; ++i) errors += walk.y[i] * (m.dot(i, best.data()) + q.best_b) <= 0.0;
         if (q.best_errors >= 0) CHECK(std::abs(errors - q.best_errors) <= 1 + m.n / 1000);  // rounding at 0
         CHECK(q.counts.n_seen == m.n);
+        if (m.view().layout != RowsView::Layout::dense) continue;
+        // Packed rows count the same.
+        const index_t size = packed_blocks(m.n) * packed_rows * (m.d + 1);
+        std::vector<float> packed(size + m.d + 1);
+        k.pack_rows(m.view(), walk.y.data(), packed.data());
+        double reach = 0.0;
+        for (index_t i = 0; i < m.n; ++i) {
+            double norm = 1.0;
+            for (index_t j = 0; j < m.d; ++j) norm += m.full[i * m.d + j] * m.full[i * m.d + j];
+            reach = std::max(reach, std::sqrt(norm));
+        }
+        Vec again_w(m.d), again_best(m.d);
+        PocketState again;
+        again.rule = rule, again.w = again_w.data(), again.best_w = again_best.data();
+        again.packed = {packed.data(), packed.data() + size, reach};
+        CHECK(k.pocket_rows(m.view(), walk.y.data(), nullptr, 0, m.n, again, nullptr) == m.n);
+        CHECK(again.best_errors == q.best_errors && again.n_evaluations == q.n_evaluations);
+        CHECK(same(best, again_best));
     }
     for (const bool balanced : {true, false}) {
         Vec s(m.d), w(m.d, balanced ? 0.0 : 1.0);

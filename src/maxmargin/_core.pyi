@@ -144,6 +144,7 @@ class Online(_Learner):
 
 class Pocket(_Learner):
     def __init__(self, rule: str, w: F, best_w: F) -> None: ...
+    def pack(self, rows: Rows, y: F, reach: float) -> None: ...
     b: float
     bias_gain: float
     rate: float

@@ -50,6 +50,8 @@ class LabelledRows:
         X, rows = check_rows(X)
         position, classes = check_labels(y, rows.shape[0])
         weight = check_weights(sample_weight, rows.shape[0])
+        if sample_weight is None and class_weight is None:
+            return cls(X, rows, position, classes, weight)
         with np.errstate(over="ignore", invalid="ignore"):  # check_costs speaks of it
             weight = weight * class_factors(class_weight, classes, position, weight)
         check_class_weights(weight, position, classes)
@@ -96,10 +98,7 @@ def check_rows(X: Any) -> tuple[Any, _core.Rows]:
     if X.shape[1] < 1:
         raise InputError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
     if sp.issparse(X):
-        try:
-            rows = _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1])
-        except ValueError as error:
-            raise InputError(f"{error}. Rebuild the matrix, for example with X.tocoo().tocsr().") from None
+        X, rows = _rising_csr(X)
     else:
         rows = _core.Rows.dense(X)
     _check_finite(X, rows)
@@ -146,17 +145,20 @@ def _canonical_csr(X: Any) -> Any:
         data, indices = data[: indptr[-1]], indices[: indptr[-1]]
     if data is not X.data or indices is not X.indices or indptr is not X.indptr:
         X = sp.csr_array((data, indices, indptr), shape=X.shape)
-    if not _strictly_increasing(X):
-        X = X.copy()
-        X.sum_duplicates()
     return X
 
 
-def _strictly_increasing(X: Any) -> bool:
-    rising = np.diff(X.indices) > 0
-    starts = X.indptr[1:-1]
-    rising[starts[(starts > 0) & (starts < len(X.indices))] - 1] = True  # a new row may start anywhere
-    return bool(rising.all())
+def _rising_csr(X: Any) -> tuple[Any, _core.Rows]:
+    """X with rising columns in every row, as the core wants them; a copy if they are not so already."""
+    try:
+        return X, _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1])
+    except ValueError:
+        X = X.copy()
+        X.sum_duplicates()
+    try:
+        return X, _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1])
+    except ValueError as error:
+        raise InputError(f"{error}. Rebuild the matrix, for example with X.tocoo().tocsr().") from None
 
 
 def _check_finite(X: Any, rows: _core.Rows) -> None:
@@ -258,6 +260,10 @@ def _distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """``np.unique`` with positions. Numbers are not sorted if a few of them already show every class."""
     if labels.dtype.kind in "biuf" and len(labels) > 4096:
         classes = np.unique(labels[:: len(labels) // 1024])
+        if len(classes) == 2:
+            second = labels == classes[1]
+            if bool(np.logical_or(second, labels == classes[0]).all()):
+                return classes, second.astype(np.intp)
         position = np.minimum(np.searchsorted(classes, labels), len(classes) - 1)
         if len(classes) <= 64 and np.array_equal(classes[position], labels):
             return classes, position

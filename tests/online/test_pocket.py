@@ -123,3 +123,22 @@ def test_averaging_and_voting_beat_the_last_weights_on_unseen_rows():
     means = {name: np.mean(values) for name, values in found.items()}
     assert means["average"] < means["last"]
     assert means["voted"] < means["last"]
+
+
+@pytest.mark.parametrize("scale", [1.0, 2.0**-110, 2.0**80])  # exact, but out of float32's reach
+@pytest.mark.parametrize("rule", ["error", "ratchet"])
+def test_packed_rows_count_as_the_rows_themselves(rule, scale, instruction_set):
+    # Whole numbers: many scores are exactly 0, where only the rows themselves can decide. Sparse rows are not packed.
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        n, d = int(rng.integers(60, 200)), int(rng.integers(1, 7))
+        X = rng.integers(-2, 3, (n, d)) * scale
+        y = np.where(X[:, 0] + scale * rng.integers(-2, 3, n) > 0, 1, -1)
+        y[:2] = [-1, 1]
+        options = {"rule": rule, "max_iter": 4, "random_state": seed, "fit_intercept": seed % 3 > 0}
+        packed = PocketPerceptron(**options).fit(X, y)
+        plain = PocketPerceptron(**options).fit(sp.csr_array(X), y)
+        assert packed.n_errors_ == plain.n_errors_
+        assert packed.n_evaluations_ == plain.n_evaluations_
+        np.testing.assert_array_equal(packed.coef_, plain.coef_)
+        assert packed.n_errors_ == np.sum(y * packed.decision_function(X) <= 0)

@@ -62,6 +62,9 @@ class OnlineMachine(VersionedState, BaseEstimator):
         """The core's machine on this memory, set up by the parameters."""
         raise NotImplementedError
 
+    def _set_up(self, core: Any, rows: _core.Rows, y: Any) -> None:
+        """What a core needs to know of the rows before a pass over them."""
+
     def _weights(self, memory: Memory) -> tuple[Vector, float]:
         raise NotImplementedError
 
@@ -85,6 +88,7 @@ class OnlineMachine(VersionedState, BaseEstimator):
     ) -> None:
         """One pass of one machine; whatever ends it, the memory is whole."""
         core = self._open(memory)
+        self._set_up(core, rows, y)
         before = core.n_mistakes, core.n_corrections
         core.pause = course.recorder is not None
         begin, end = 0, rows.shape[0]

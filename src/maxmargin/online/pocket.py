@@ -9,12 +9,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 import maxmargin._core as _core
-from maxmargin.online.base import Vector, whole_number
+from maxmargin.online.base import Vector, squared_norms, whole_number
 from maxmargin.online.bounded import NovikoffBound
 from maxmargin.online.linear import OnlineClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
 
+MOST_PACKED = 256  # columns: longer rows are read fast enough as they are
 RULES = ("error", "ratchet", "run")
 
 
@@ -130,6 +131,14 @@ class PocketPerceptron(NovikoffBound, OnlineClassifier):
         core.bias_gain, core.patience = self._gain_now, self.patience or 0
         memory.set_on(core)
         return core
+
+    def _set_up(self, core: Any, rows: _core.Rows, y: Any) -> None:
+        if self.rule != "run" and not rows.is_sparse and rows.shape[1] <= MOST_PACKED:
+            core.pack(rows, y, self._reach_now)
+
+    def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
+        super()._prepare(rows, whole=whole)
+        self._reach_now = float(np.sqrt(squared_norms(rows).max() + 1.0)) if self.rule != "run" else 0.0
 
     def _weights(self, memory: Memory) -> tuple[Vector, float]:
         return memory.arrays["best"], float(memory.numbers.get("best_b", 0.0))
