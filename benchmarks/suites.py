@@ -50,8 +50,9 @@ SUITES: dict[str, tuple[Block, ...]] = {
     "table": (
         Block(("tall-200000x50",), MARGIN, (1.0,)),
         Block(DENSE, ("hinge",), (10.0,)),
-        Block(DENSE[1:], ("squared_hinge", "logistic"), (1.0,)),
-        Block(("a9a", "w8a", "onehot-67557x42"), ("hinge", "squared_hinge"), (1.0, 10.0)),
+        Block(DENSE[1:], ("squared_hinge",), (1.0,)),
+        Block(("a9a", "w8a", "onehot-67557x42"), ("hinge",), (1.0, 10.0)),
+        Block(("a9a", "w8a"), ("squared_hinge",), (1.0,)),
         Block(("text-100000x50000", "reuters_moneyfx", "rcv1_1k"), MARGIN[:2], (1.0,)),
         Block(("text-100000x50000", *WIDE), ("logistic",), (1.0,)),
         Block(("news20+tfidf+classes", "sector+classes"), MARGIN[:2], (1.0,)),

@@ -95,6 +95,7 @@ Wish wish(const Rows& rows, const OnlineState& q, index_t i, double y, double f)
         case OnlineRule::relaxation: {
             if (m > q.margin) return {0.0, m <= 0.0};
             const double size = rows.squared_norm(i) + q.bias_gain;
+            if (!(size < 1e280)) return {__builtin_nan(""), true};  // the way to go cannot be computed
             return {size > 0.0 ? y * (q.margin - m) / size : 0.0, m <= 0.0};
         }
         default:
@@ -153,7 +154,7 @@ index_t online_single(const Rows& rows, const double* y, const std::int64_t* ord
         if (order != nullptr && t + rows_ahead < end) fetch(rows, order[t + rows_ahead]);
         const double f = q.scale * product + q.b;
         const Wish found = wish(rows, q, i, y[i], f);
-        if (!(magnitude(found.correction) < 1e100)) {
+        if (!(magnitude(found.correction) < 1e100 && magnitude(f) < 1e200)) {
             q.diverged = true;
             return t;
         }
@@ -206,7 +207,7 @@ index_t online_typed(const Rows& rows, const double* y, const std::int64_t* orde
             if (q.own != nullptr) f += q.own[i];
             const Wish found = wish(rows, q, i, y[i], f);
             q.correction[s - t] = found.correction;
-            if (!(magnitude(found.correction) < 1e100)) {
+            if (!(magnitude(found.correction) < 1e100 && magnitude(f) < 1e200)) {
                 q.diverged = true;
                 return t;
             }

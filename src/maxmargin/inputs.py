@@ -83,6 +83,13 @@ def number_in(name: str, value: Any, low: float, high: float) -> float:
     return number
 
 
+def truth_value(name: str, value: Any) -> bool:
+    """``value`` as a bool if it is one."""
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be True or False, got {shown(value)}")
+    return bool(value)
+
+
 def _number_or_nan(value: Any) -> float:
     try:
         return float(value) if isinstance(value, numbers.Real) else np.nan

@@ -113,7 +113,7 @@ def test_ctrl_c_keeps_what_was_learned(machine, monkeypatch):
 def test_a_time_limit_ends_a_fit():
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((2000, 50)), rng.integers(0, 2, 2000)
-    with pytest.warns(mm.ConvergenceWarning, match="max_seconds was reached"):
+    with pytest.warns(mm.ConvergenceWarning, match="max_seconds=0.2 was reached in pass"):
         machine = mm.Perceptron(max_iter=10**9, n_iter_no_change=None, max_seconds=0.2).fit(X, y)
     assert machine.t_ > 0
 
@@ -136,8 +136,8 @@ def test_nobody_goes_on_with_another_memory(change):
     with pytest.raises(ValueError, match="what it remembers"):
         machine.partial_fit(X, y)
     dual = mm.Adaline(form="dual", warm_start=True).fit(X, y)
-    with pytest.raises(ValueError, match="number of rows"):
-        dual.fit(X[:30], y[:30])
+    with pytest.raises(ValueError, match="belong to the rows of one fit"):
+        dual.fit(X, y)
 
 
 def test_only_machines_that_can_start_anywhere_take_a_start():

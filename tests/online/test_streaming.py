@@ -190,7 +190,8 @@ def test_a_stream_that_stops_anywhere_goes_on_as_if_it_had_not(tmp_path, machine
         assert np.array_equal(resumed.intercept_, straight.intercept_)
         assert np.array_equal(resumed.mistakes_per_pass_, straight.mistakes_per_pass_)
         assert resumed.t_ == straight.t_ == 2000
-        again = clone(machine).fit_stream(path, checkpoint=saved, **options)  # already at its end
+        with pytest.warns(UserWarning, match="that of a complete fit"):
+            again = clone(machine).fit_stream(path, checkpoint=saved, **options)
         assert np.array_equal(again.coef_, straight.coef_)
 
 
@@ -211,7 +212,8 @@ def test_a_killed_process_loses_at_most_the_work_since_its_checkpoint(tmp_path):
     from maxmargin.online.checkpoint import Checkpoint
 
     machine = mm.OnlineSVC(random_state=1)
-    done = Checkpoint(saved, machine, path.name).load()["pass"]
+    source = {"name": path.name, "bytes": path.stat().st_size, "options": {"batch_bytes": "200000"}}
+    done = Checkpoint(saved, machine, source).load()["pass"]
     assert machine.t_ > 0
     options = {"batch_bytes": 200000, "n_passes": done + 1}
     resumed = mm.OnlineSVC(random_state=1).fit_stream(path, checkpoint=saved, **options)

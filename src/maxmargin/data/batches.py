@@ -310,7 +310,13 @@ def open_batches(
     2 (1, 3) [1]
     """
     _check_sizes(batch_rows=batch_rows, n_features=n_features, batch_bytes=batch_bytes)
-    if missing not in MISSING:
+    if zero_based is not None and not isinstance(zero_based, bool | np.bool_):
+        raise ValueError(f"zero_based must be True, False or None, got {shown(zero_based)}")
+    if csv is not None and not isinstance(csv, CsvOptions):
+        raise ValueError(f"csv must be CsvOptions, got {shown(csv)}")
+    if isinstance(drop, int):
+        raise ValueError(f"drop must be a list of columns, got {shown(drop)}")
+    if not isinstance(missing, str) or missing not in MISSING:
         raise ValueError(
             f"missing must be one of {MISSING}, got {shown(missing)}; to fill gaps, the table must be read whole"
         )

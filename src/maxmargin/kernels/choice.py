@@ -57,6 +57,8 @@ def make_kernel(
     >>> make_kernel("poly", gamma=1, degree=2)
     Polynomial(gamma=1.0, coef0=0.0, degree=2)
     """
+    if kernel_params is not None and not isinstance(kernel_params, Mapping):
+        raise InputError(f"kernel_params must be a mapping of names to values, got {shown(kernel_params)}")
     if isinstance(kernel, Kernel):
         return kernel
     if isinstance(kernel, str) and kernel in NAMES:

@@ -10,6 +10,8 @@ from maxmargin.inputs import positive_number
 from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.points import Matrix, Points, Vector, inner_products
 
+MOST_DENSE = 5 * 10**7  # numbers
+
 
 @dataclass(frozen=True)
 class Gaussian(Kernel):
@@ -49,6 +51,8 @@ class Gaussian(Kernel):
 
     def sides(self, left: Points, right: Points) -> tuple[Points, Points]:
         super().sides(left, right)
+        if left.is_sparse != right.is_sparse and (left.n_rows + right.n_rows) * left.n_columns <= MOST_DENSE:
+            left, right = left.dense(), right.dense()  # the same values as if both had been dense
         if left.is_sparse or right.is_sparse:
             return left, right
         with np.errstate(over="ignore", invalid="ignore"):

@@ -63,6 +63,10 @@ class Points:
             chosen.__dict__["squares"] = self.squares[rows]
         return chosen
 
+    def dense(self) -> Points:
+        """The same rows as an array."""
+        return Points(self.X.toarray()) if self.is_sparse else self
+
     def moved(self, origin: Vector) -> Points:
         """Dense rows seen from another origin."""
         return Points(self.X - origin)

@@ -9,9 +9,8 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 import maxmargin._core as _core
-from maxmargin.inputs import number_in
 from maxmargin.kernels import GramRows, make_kernel
-from maxmargin.online.base import Course, Order, Vector, squared_norms
+from maxmargin.online.base import Course, Order, Vector, largest_squared_norm
 from maxmargin.online.dual import dual_pass
 from maxmargin.online.linear import OnlineRegressor, StartedClassifier
 from maxmargin.online.memory import Memory
@@ -34,24 +33,27 @@ class _WidrowHoff:
         return Steps(rate * steps.offset**steps.power, steps.offset, steps.power)
 
     def _prepare(self: Any, rows: _core.Rows, *, whole: bool) -> None:
-        fresh = whole and not (self.warm_start and hasattr(self, "_memories"))
-        if self.eta0 is None and (fresh or not hasattr(self, "_eta_now")):
-            self._eta_now = 0.5 * admissible_step(rows, self.fit_intercept)
-        elif self.eta0 is not None:
-            self.__dict__.pop("_eta_now", None)
-        self._largest_now = float(squared_norms(rows).max()) + float(bool(self.fit_intercept))
-        if self.form not in ("primal", "dual"):
+        if not isinstance(self.form, str) or self.form not in ("primal", "dual"):
             raise ValueError(f"form must be 'primal' or 'dual', got {self.form!r}")
         if self.form == "dual" and not whole:
             raise ValueError("form='dual' keeps one coefficient per row and needs all rows: use fit, or form='primal'")
-        if self.form == "dual" and (self.average or self.rho > 0.0 or self.batch_size != 1):
+        if self.form == "dual" and (self.average or self._rho() > 0.0 or self.batch_size != 1):
             raise ValueError("form='dual' has no average, rho or batches; use form='primal'")
+        going_on = self.warm_start and hasattr(self, "_memories")
+        if self.form == "dual" and going_on:
+            raise ValueError("form='dual' has no warm_start: its coefficients belong to the rows of one fit")
+        self._n_rows_now = rows.shape[0]
+        together = self._batch() if self.reduction == "sum" else 1  # rows whose corrections are added
+        # Below this no step overshoots twice its error.
+        self._safe_now = 2.0 / ((largest_squared_norm(rows) + float(bool(self.fit_intercept))) * together
+                                + 2.0 * self._rho() or 1.0)  # fmt: skip
+        if self.eta0 is None and not ((not whole or going_on) and hasattr(self, "_eta_now")):
+            self._eta_now = 0.5 * self._safe_now
+        elif self.eta0 is not None:
+            self.__dict__.pop("_eta_now", None)
         super()._prepare(rows, whole=whole)  # type: ignore[misc]
         if self.form == "dual":
             self._gram_now = GramRows(make_kernel("linear"), self._X_now)
-
-    def _check_rule(self: Any) -> None:
-        number_in("rho", self.rho, 0.0, 1e100)
 
     def _fresh(self: Any, n_cols: int) -> Memory:
         memory: Memory = super()._fresh(n_cols)  # type: ignore[misc]
@@ -91,14 +93,10 @@ class _WidrowHoff:
 
     def _advice_on_divergence(self: Any) -> str:
         return (
-            f"eta0={self._steps_now.size(0):.3g} is too large a step for these rows; every row is safe below "
-            f"2/max ‖(x, 1)‖² = {2.0 / self._largest_now:.3g}. Use eta0=None, or scale the columns"
+            f"steps of {self._steps_now.size(0):.3g} are too large for these rows; below {self._safe_now:.3g}, which "
+            "is 2/(max ‖(x, 1)‖² times the rows that are added up, plus 2ρ), every step is safe. Use eta0=None in fit, "
+            "or scale the columns"
         )
-
-
-def admissible_step(rows: _core.Rows, bias: bool) -> float:
-    """2/max ‖(x, 1)‖²: below it no single step of the rule overshoots twice its error."""
-    return 2.0 / (float(squared_norms(rows).max()) + float(bool(bias)) or 1.0)
 
 
 class Adaline(_WidrowHoff, StartedClassifier):
@@ -110,7 +108,8 @@ class Adaline(_WidrowHoff, StartedClassifier):
     Parameters
     ----------
     eta0 : float or None, default=None
-        Step size; None takes 1/max ‖(x, 1)‖², half of what is admissible (of the first rows, with ``partial_fit``).
+        Step size; None takes 1/max ‖(x, 1)‖², half of what is admissible (of the first rows, with ``partial_fit``;
+        divided by the rows of a batch whose corrections are added).
     schedule : {"constant", "inverse"}, default="constant"
         η(k) = eta0, or eta0/(1 + k/t0)^power_t: steps that fall as Robbins and Monro ask lead to the least-squares
         solution itself, constant ones to a neighbourhood of it.

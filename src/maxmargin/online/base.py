@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from numbers import Integral
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -17,12 +17,13 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 import maxmargin._core as _core
 from maxmargin.estimators import ConvergenceWarning, VersionedState, warn
-from maxmargin.inputs import positive_number
+from maxmargin.inputs import positive_number, truth_value
 from maxmargin.online.memory import Memory
 from maxmargin.online.trace import Recorder
-from maxmargin.positions import check_positions
+from maxmargin.positions import InputError, check_positions, shown
 from maxmargin.runtime import Watch, effective_threads
 
+TRUTH_VALUES = ("fit_intercept", "average", "warm_start", "trace", "center", "stop_when_separated")
 Vector = NDArray[np.float64]
 Order = NDArray[np.int64] | None
 
@@ -76,7 +77,7 @@ class OnlineMachine(VersionedState, BaseEstimator):
 
     def _order(self, n_rows: int, turn: tuple[int, ...]) -> Order:
         """The order of the rows in one pass; ``turn`` (pass, batch) and the seed decide it."""
-        if self.shuffle is False:
+        if not isinstance(self.shuffle, str) and not self.shuffle:
             return None
         rng = np.random.default_rng([self._seed_now, *turn])
         if self.shuffle == "replacement":
@@ -152,17 +153,25 @@ class OnlineMachine(VersionedState, BaseEstimator):
         """What ``tol`` is compared with, pass by pass."""
         return course.corrections
 
+    def _counted_in_stream(self, mistakes: list[int], corrections: list[int]) -> list[int]:
+        """The same for rows that come in parts and are not looked at again."""
+        return self._counted(Course(mistakes=mistakes, corrections=corrections))
+
     # --- checks ---------------------------------------------------------------------------------------------------
 
     def _check_passes(self) -> None:
         whole_number("max_iter", self.max_iter, 1)
         if self.max_seconds is not None:
             positive_number("max_seconds", self.max_seconds)
-        if self.shuffle not in (True, False, "replacement"):
-            raise ValueError(f"shuffle must be True, False or 'replacement', got {self.shuffle!r}")
+        replacement = isinstance(self.shuffle, str) and self.shuffle == "replacement"
+        if not (isinstance(self.shuffle, bool | np.bool_) or replacement):
+            raise ValueError(f"shuffle must be True, False or 'replacement', got {shown(self.shuffle)}")
+        for name in TRUTH_VALUES:
+            if hasattr(self, name):
+                truth_value(name, getattr(self, name))
         tol, patience = getattr(self, "tol", None), getattr(self, "n_iter_no_change", None)
-        if tol is not None and (isinstance(tol, bool) or not tol >= 0):
-            raise ValueError(f"tol must be a number of mistakes in a pass of at least 0, or None, got {tol!r}")
+        if tol is not None and (isinstance(tol, bool) or not isinstance(tol, Real) or not float(tol) >= 0.0):
+            raise ValueError(f"tol must be a number of mistakes in a pass of at least 0, or None, got {shown(tol)}")
         if patience is not None:
             whole_number("n_iter_no_change", patience, 1)
         self._seed_now = (
@@ -181,10 +190,10 @@ class OnlineMachine(VersionedState, BaseEstimator):
             return 1.0
         radius = self.__dict__.get("_radius_known") if radius is None and rows is None else radius
         if radius is not None:
-            return positive_number("radius", radius) ** 2
+            return checked_radius(radius) ** 2
         if rows is None:
             raise ValueError("bias='radius' needs radius=max ‖x‖ when the rows come in parts: give radius, or use fit")
-        return float(squared_norms(rows).max()) or 1.0
+        return largest_squared_norm(rows) or 1.0
 
     # --- streams ---------------------------------------------------------------------------------------------------
 
@@ -264,24 +273,55 @@ class OnlineMachine(VersionedState, BaseEstimator):
         name = type(self).__name__
         if any(course.diverged for course in courses):
             warn(f"{name} diverged and stopped there: {self._advice_on_divergence()}", ConvergenceWarning)
+        elif self._interrupted:
             return
-        if not self._stops or self.tol is None or all(course.finished for course in courses):
+        elif self._past_deadline:
+            done = max((len(course.mistakes) for course in courses), default=0)
+            warn(
+                f"{name}: max_seconds={self.max_seconds} was reached in pass {done} of {self.max_iter}; what was "
+                "learned until then is kept. Raise max_seconds, or go on with warm_start where there is one.",
+                ConvergenceWarning,
+            )
+        elif not all(course.finished for course in courses):
+            self._warn_of_mistakes(courses)
+
+    def _warn_of_mistakes(self, courses: list[Course]) -> None:
+        """A pass without corrections was hoped for, and did not come."""
+        if not self._stops or self.tol is None:
             return
         left = max(course.mistakes[-1] for course in courses if course.mistakes)
-        why = "max_seconds was reached" if self._past_deadline else f"max_iter={self.max_iter} was reached"
+        why = f"max_iter={self.max_iter} was reached"
         if any(course.stalled for course in courses):
             why = f"mistakes have not fallen for n_iter_no_change={self.n_iter_no_change} passes"
-        if self._interrupted:
-            return
+        more = "max_iter, n_iter_no_change=None" if "n_iter_no_change" in self.get_params() else "max_iter"
+        instead = "average=True, PocketPerceptron" if "average" in self.get_params() else "PocketPerceptron"
         warn(
-            f"{name} stopped with {left} mistakes in its last pass: {why}. If the classes can be separated, more "
-            "passes (max_iter, n_iter_no_change=None) will end without mistakes; if not, use average=True, "
-            "PocketPerceptron or LinearSVC.",
+            f"{type(self).__name__} stopped with {left} mistakes in its last pass: {why}. If the classes can be "
+            f"separated, more passes ({more}) will end without mistakes; if not, use {instead} or LinearSVC.",
             ConvergenceWarning,
         )
 
     def _advice_on_divergence(self) -> str:
-        return "use a smaller eta0, or scale the columns"
+        step = "use a smaller eta0, or " if "eta0" in self.get_params() else ""
+        return f"{step}scale the columns, for example with sklearn.preprocessing.StandardScaler"
+
+
+def checked_radius(radius: Any) -> float:
+    """R of a bias step: its square must be representable."""
+    if not positive_number("radius", radius) <= 1e100:
+        raise InputError(f"radius must be at most 1e100, got {radius!r}")
+    return float(radius)
+
+
+def largest_squared_norm(rows: _core.Rows) -> float:
+    """max ‖x‖², which must be far from overflow."""
+    largest = float(squared_norms(rows).max())
+    if not largest < 1e280:
+        raise InputError(
+            "values in X are too large for float64 arithmetic; scale the columns, for example with "
+            "sklearn.preprocessing.StandardScaler"
+        )
+    return largest
 
 
 def squared_norms(rows: _core.Rows) -> Vector:

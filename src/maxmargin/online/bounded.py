@@ -12,20 +12,28 @@ class NovikoffBound:
 
     @property
     def mistake_bound_(self: Any) -> Bound | None:
-        """What Novikoff's theorem allows over all passes; None where its hypotheses fail."""
+        """What Novikoff's theorem allows over all passes; None where its hypotheses fail.
+
+        Computed from the rows of ``fit``, which must not have changed since.
+        """
         X, y = self._seen_rows()
-        constant = getattr(self, "schedule", "constant") == "constant" and getattr(self, "reduction", "sum") == "sum"
-        if len(self.classes_) != 2 or not constant or getattr(self, "rho", 0.0) > 0.0 or not self._from_zero:
+        constant = self._was("schedule", "constant") == "constant" and self._was("reduction", "sum") == "sum"
+        if len(self.classes_) != 2 or not constant or self._was("rho", 0.0) > 0.0 or not self._from_zero:
             return None
+        batch = self._was("batch_size", 1)
         return novikoff(
             X,
             y,
             bias=self._convention(),
-            radius=self.radius,
-            margin=float(getattr(self, "margin", 0.0)),
-            eta=float(self.eta0),
-            batch=len(y) if self.batch_size == "all" else int(self.batch_size),
+            radius=self._was("radius", None),
+            margin=float(self._was("margin", 0.0)),
+            eta=float(self._was("eta0", 1.0)),
+            batch=len(y) if batch == "all" else min(int(batch), len(y)),
         )
 
+    def _was(self: Any, name: str, otherwise: Any) -> Any:
+        """A parameter as it was when the machine was fitted."""
+        return self._fit_params.get(name, otherwise)
+
     def _convention(self: Any) -> str:
-        return str(self.bias) if self.fit_intercept else "none"
+        return str(self._was("bias", "augmented")) if self._was("fit_intercept", True) else "none"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from numbers import Real
 from pathlib import Path
 from typing import Any
 
@@ -18,14 +19,23 @@ from maxmargin.online.memory import Memory
 
 FREE = ("max_seconds", "verbose")  # parameters that do not change what is learned
 KIND = "maxmargin checkpoint 1"
-ATTRIBUTES = ("_n_calls", "n_features_in_", "_gain_now", "_eta_now", "_log_base_now", "_threshold_now", "_radius_known")
+ATTRIBUTES = (
+    "_n_calls",
+    "n_features_in_",
+    "_gain_now",
+    "_eta_now",
+    "_log_base_now",
+    "_threshold_now",
+    "_radius_known",
+    "_start_norm",
+)
 
 
 class Checkpoint:
     """The file of one machine and one source; ``load`` refuses what belongs to another."""
 
-    def __init__(self, path: str | os.PathLike[str], machine: Any, source: str) -> None:
-        self.path, self.machine, self.source = Path(path), machine, source
+    def __init__(self, path: str | os.PathLike[str], machine: Any, source: dict[str, Any], classes: Any = None) -> None:
+        self.path, self.machine, self.source, self.classes = Path(path), machine, source, classes
 
     def save(self, place: dict[str, Any]) -> None:
         """Write the machine and where it stands; an older checkpoint stays until the new one is complete."""
@@ -48,15 +58,26 @@ class Checkpoint:
             "classes": machine.classes_.tolist() if hasattr(machine, "classes_") else None,
             "class_type": machine.classes_.dtype.str if hasattr(machine, "classes_") else None,
         }
+        try:
+            text = json.dumps(document)
+        except TypeError as error:
+            raise ValueError(f"this machine cannot be saved: {error}; use labels that are numbers or text") from None
         with atomic_write(self.path) as file:
-            file.write(to_bytes(arrays, metadata={"maxmargin": json.dumps(document)}))
+            file.write(to_bytes(arrays, metadata={"maxmargin": text}))
 
     def load(self) -> dict[str, Any] | None:
         """Put the saved state into the machine and say where it stood; None if there is no file."""
         if not self.path.exists():
             return None
         document, arrays = self._read()
-        self._compare(document)
+        try:
+            self._compare(document)
+            return self._restore(document, arrays)
+        except (KeyError, TypeError, IndexError) as error:
+            problem = f"this checkpoint is damaged ({type(error).__name__}: {error}); delete it to start afresh"
+            raise DataError(str(self.path), "file", problem) from None
+
+    def _restore(self, document: dict[str, Any], arrays: dict[str, Any]) -> dict[str, Any]:
         machine = self.machine
         machine._forget()
         machine._check_passes()
@@ -98,10 +119,21 @@ class Checkpoint:
                     f"the checkpoint {self.path} is of {other}: {_differing(document[name], value)}. "
                     "Use another file name, or delete it to start afresh."
                 )
+        if self.classes is not None and document["classes"] != np.unique(np.asarray(self.classes)).tolist():
+            raise ValueError(
+                f"the checkpoint {self.path} knows the classes {document['classes']}, not {list(self.classes)!r}. Use "
+                "another file name, or delete it to start afresh."
+            )
 
 
 def _parameters(machine: Any) -> dict[str, str]:
-    return {name: repr(value) for name, value in sorted(machine.get_params().items()) if name not in FREE}
+    return {name: _plain(value) for name, value in sorted(machine.get_params().items()) if name not in FREE}
+
+
+def _plain(value: Any) -> str:
+    """The same text for numbers that are the same."""
+    number = isinstance(value, Real | np.number) and not isinstance(value, bool | np.bool_)
+    return repr(float(value)) if number else repr(bool(value) if isinstance(value, np.bool_) else value)
 
 
 def _differing(there: Any, here: Any) -> str:

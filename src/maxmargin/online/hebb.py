@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 import maxmargin._core as _core
 from maxmargin.estimators import ConvergenceWarning, warn
 from maxmargin.inputs import check_rows
-from maxmargin.online.base import Course, checked_rows, squared_norms
+from maxmargin.online.base import Course, checked_rows, largest_squared_norm, squared_norms
 from maxmargin.online.linear import LinearRule, store_course
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
@@ -49,12 +49,13 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
                 "the zeros. Use X.toarray() if it fits in memory."
             )
         X, rows = check_rows(X)
+        self._mean_now = None
         if whole and self.center:
-            self.mean_ = np.asarray(X.mean(axis=0, dtype=np.float64))
-            X, rows = check_rows(X - self.mean_)
+            self._mean_now = np.asarray(X.mean(axis=0, dtype=np.float64))
+            X, rows = check_rows(X - self._mean_now)
+        self._largest_now = largest_squared_norm(rows)
         if self.eta0 is None and first:
             self._eta_now = 0.1 / (float(squared_norms(rows).mean()) or 1.0)
-        self._largest_now = float(squared_norms(rows).max())
         self._prepare(rows, whole=whole)
         return rows
 
@@ -62,11 +63,15 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
         memory = self._fresh(n_cols)
         start = np.random.default_rng(self._seed_now).standard_normal(n_cols)
         if coef_init is not None:
-            start = np.asarray(coef_init, dtype=np.float64).ravel()
+            try:
+                start = np.array(coef_init, dtype=np.float64).ravel()
+            except (TypeError, ValueError):
+                start = np.zeros(0)
             if len(start) != n_cols or not np.all(np.isfinite(start)) or not start.any():
                 raise InputError(f"coef_init must hold {n_cols} finite numbers, not all 0, got {np.shape(coef_init)}")
         else:
             start /= np.linalg.norm(start)
+        self._start_norm = float(np.linalg.norm(start))
         memory.arrays["v"][:] = start
         return [memory]
 
@@ -106,6 +111,10 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
 
     def _finish(self, memories: list[Memory], courses: Any, *, added: bool = False) -> None:
         w, _ = self._weights(memories[0])
+        if not added:
+            self.__dict__.pop("mean_", None)
+            if getattr(self, "_mean_now", None) is not None:
+                self.mean_ = self._mean_now
         self._memories, self.components_, self._n_features_out = memories, w[None, :].copy(), 1
         self.coef_ = w
         store_course(self, memories, courses, added=added)
@@ -213,7 +222,7 @@ class HebbRule(_Correlating):
         self.verbose = verbose
 
     def _judge_growth(self, courses: Any) -> None:
-        if courses[0].diverged or self.norm_ > 1e3:
+        if courses[0].diverged or self.norm_ > 1e3 * self._start_norm:
             warn(
                 f"HebbRule: the weights have grown to a norm of {self.norm_:.3g} and would go on growing without "
                 "limit; no step size prevents that. Use OjaRule, or fewer rows",

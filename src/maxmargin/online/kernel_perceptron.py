@@ -11,13 +11,14 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 import maxmargin._core as _core
-from maxmargin.inputs import LabelledRows, number_in, positive_number
-from maxmargin.kernels import GramRows, make_kernel
-from maxmargin.online.base import Course, OnlineMachine, Order, Vector, checked_rows
+from maxmargin.inputs import LabelledRows, number_in
+from maxmargin.kernels import GramRows, Precomputed, make_kernel
+from maxmargin.online.base import Course, OnlineMachine, Order, Vector, checked_radius, checked_rows
 from maxmargin.online.dual import dual_pass
 from maxmargin.online.labels import machines_of, signed_labels
 from maxmargin.online.linear import store_course
 from maxmargin.online.memory import Memory
+from maxmargin.positions import InputError
 from maxmargin.runtime import Watch
 from maxmargin.theory.mistake_bounds import Bound, novikoff
 
@@ -126,8 +127,12 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.input_tags.pairwise = self._is_precomputed
         return tags
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, Precomputed) or (isinstance(self.kernel, str) and self.kernel == "precomputed")
 
     def fit(self, X: Any, y: Any) -> Any:
         """Learn from all rows.
@@ -144,14 +149,17 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         number_in("margin", self.margin, 0.0, 1e100)
         data = LabelledRows.from_arrays(X, column_or_1d(y, warn=True))
         kernel = make_kernel(self.kernel, gamma=self.gamma, coef0=self.coef0, degree=self.degree, X=data.X)
-        self._gram_now = GramRows(kernel, data.X)
         self._gain_now = self._gain(kernel, data)
+        self._gram_now = GramRows(kernel, data.X)
         n = len(data.position)
         memories = [self._fresh(n) for _ in range(machines_of(data.classes))]
         targets = signed_labels(data.position, len(data.classes))
-        courses = self._passes(memories, data.rows, targets)
+        try:
+            courses = self._passes(memories, data.rows, targets)
+        finally:
+            del self._gram_now
         validate_data(self, X, skip_check_array=True)
-        del self._gram_now
+        self._fit_params = self.get_params(deep=False)
         self._rows_seen = (data.X, np.asarray(data.classes[data.position]))
         self._store(data, kernel, memories, courses)
         if self._interrupted:
@@ -169,8 +177,9 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         if values[0] < -1e-10 * values[-1]:
             return None  # no inner product
         features = vectors * np.sqrt(np.maximum(values, 0.0))
-        convention = str(self.bias) if self.fit_intercept else "none"
-        return novikoff(features, y, bias=convention, radius=self.radius, margin=float(self.margin))
+        was = self._fit_params
+        convention = str(was["bias"]) if was["fit_intercept"] else "none"
+        return novikoff(features, y, bias=convention, radius=was["radius"], margin=float(was["margin"]))
 
     def _gain(self, kernel: Any, data: LabelledRows) -> float:
         if not self.fit_intercept:
@@ -180,8 +189,14 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         if self.bias == "augmented":
             return 1.0
         if self.radius is not None:
-            return positive_number("radius", self.radius) ** 2
-        return float(np.max(kernel.diagonal(data.X))) or 1.0
+            return checked_radius(self.radius) ** 2
+        largest = float(np.max(kernel.diagonal(data.X)))
+        if largest < 0.0:
+            raise InputError(
+                f"bias='radius' takes R² = max k(x, x), but that is {largest:.3g} for this kernel, which is no inner "
+                "product; use bias='augmented', or give radius"
+            )
+        return largest or 1.0
 
     def _fresh(self, n_cols: int) -> Memory:
         return Memory({"coefficient": np.zeros(n_cols), "score": np.zeros(n_cols)})
@@ -223,7 +238,10 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
     def decision_function(self, X: Any) -> Any:
         """Scores Σ alpha_j y_j k(x_j, x) + b: one per row for two classes, one per class for more."""
         X = checked_rows(self, X)
-        block = X[:, self.support_] if self.kernel == "precomputed" else self.kernel_.block(X, self.support_vectors_)
+        if len(self.support_) == 0:  # no row was ever corrected
+            scores = np.tile(self.intercept_, (X.shape[0], 1))
+            return scores.ravel() if len(self.intercept_) == 1 else scores
+        block = X[:, self.support_] if self._is_precomputed else self.kernel_.block(X, self.support_vectors_)
         block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
         scores = block @ self.dual_coef_.T + self.intercept_
         return scores.ravel() if len(self.intercept_) == 1 else scores

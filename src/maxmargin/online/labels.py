@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.positions import InputError, as_array
+from maxmargin.positions import InputError, as_array, shown
 
 
 def machines_of(classes: NDArray[Any]) -> int:
@@ -27,7 +27,10 @@ def declared_classes(machine: Any, classes: ArrayLike | None) -> NDArray[Any]:
             raise ValueError("classes must be passed on the first call to partial_fit: all labels that may ever come")
         known: NDArray[Any] = machine.classes_
         return known
-    given = np.unique(as_array(classes, "classes"))
+    try:
+        given = np.unique(as_array(classes, "classes"))
+    except TypeError:
+        raise InputError(f"classes must hold numbers, text or truth values of one type, got {shown(classes)}") from None
     if hasattr(machine, "classes_") and not np.array_equal(machine.classes_, given):
         raise ValueError(
             f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {machine.classes_!r}"
@@ -43,7 +46,10 @@ def known_labels(y: NDArray[Any], n_rows: int, classes: NDArray[Any]) -> NDArray
         raise InputError(
             f"Found input variables with inconsistent numbers of samples: X has {n_rows} rows, y has {len(y)}"
         )
-    position = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    try:
+        position = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+    except TypeError:
+        raise InputError(f"y holds labels that cannot be compared with the classes {classes.tolist()}") from None
     unknown = np.flatnonzero(classes[position] != y)
     if len(unknown):
         i = int(unknown[0])

@@ -13,10 +13,10 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 import maxmargin._core as _core
-from maxmargin.inputs import LabelledRows, check_rows, check_targets
+from maxmargin.inputs import LabelledRows, check_rows, check_targets, number_in
 from maxmargin.online.base import Course, OnlineMachine, Vector, checked_rows, whole_number
 from maxmargin.online.labels import declared_classes, known_labels, signed_labels
-from maxmargin.online.memory import Memory, same_kind, set_start
+from maxmargin.online.memory import Memory, refuse_two_starts, same_kind, set_start
 from maxmargin.online.steps import Steps
 from maxmargin.online.trace import Recorder
 from maxmargin.runtime import Watch
@@ -39,7 +39,10 @@ class LinearRule(OnlineMachine):
 
     def _steps(self) -> Steps:
         """The schedule, checked."""
-        return Steps.of(self.schedule, eta0=self.eta0, t0=self.t0, power_t=self.power_t, rho=self.rho)
+        return Steps.of(self.schedule, eta0=self.eta0, t0=self.t0, power_t=self.power_t, rho=self._rho())
+
+    def _rho(self) -> float:
+        return number_in("rho", getattr(self, "rho", 0.0), 0.0, 1e100)
 
     def _l1(self) -> float:
         return 0.0
@@ -48,14 +51,16 @@ class LinearRule(OnlineMachine):
         return 0.0
 
     def _batch(self) -> int:
-        return whole_number("batch_size", self.batch_size, 1) if self.batch_size != "all" else self._n_rows_now
+        if isinstance(self.batch_size, str) and self.batch_size == "all":
+            return self._n_rows_now
+        return min(whole_number("batch_size", self.batch_size, 1), max(1, self._n_rows_now))
 
     def _open(self, memory: Memory) -> Any:
         core = _core.Online(self._rule, memory.arrays["v"], self._batch())
         self._steps_now.set_on(core)
         core.bias_gain, core.margin = self._gain_now, self._margin()
         core.mean = getattr(self, "reduction", "sum") == "mean"
-        core.rho = 0.0 if self._l1() > 0.0 else float(getattr(self, "rho", 0.0))
+        core.rho = 0.0 if self._l1() > 0.0 else self._rho()
         core.count_corrections = self._counts_corrections
         if "sum" in memory.arrays:
             core.average(memory.arrays["sum"])
@@ -69,6 +74,11 @@ class LinearRule(OnlineMachine):
         if "done" in memory.arrays:  # every weight catches up before anybody looks
             core = self._open(memory)
             core.settle()
+
+    def _record(self, memory: Memory, core: Any, recorder: Recorder, n_pass: int) -> None:
+        if "done" in memory.arrays:
+            core.settle()
+        super()._record(memory, core, recorder, n_pass)
 
     def _step_now(self, core: Any) -> float:
         size = self._steps_now.size(max(0, core.k - 1))
@@ -85,14 +95,38 @@ class LinearRule(OnlineMachine):
         """Parameters that need a look at the rows; ``whole``: these are all rows."""
         self._n_rows_now = rows.shape[0]
         self._steps_now = self._steps()
+        shrink = 2.0 * self._rho() * self._steps_now.size(0)
+        if self._l1() == 0.0 and shrink > 1.0 + 1e-12:
+            raise ValueError(
+                f"rho={self.rho:g} is too large for a first step of {self._steps_now.size(0):.3g}: weights would be "
+                f"multiplied by 1 − 2ηρ = {1.0 - shrink:.3g}. Use eta0 of at most {0.5 / self._rho():.3g}, or a "
+                "smaller rho"
+            )
         self._gain_now = self._bias_gain(rows if whole else None)
         if getattr(self, "reduction", "sum") not in ("sum", "mean"):
             raise ValueError(f"reduction must be 'sum' or 'mean', got {self.reduction!r}")
         if not whole and self.batch_size == "all":
             raise ValueError("batch_size='all' needs all rows at once: use fit, or give batch_size a number")
 
+    def _look_at(self, X: Any, rows: _core.Rows, *, whole: bool) -> None:
+        """All that depends on parameters and rows together; ``X`` is at hand meanwhile as ``_X_now``."""
+        self._X_now = X
+        try:
+            self._prepare(rows, whole=whole)
+            self._check_rule()
+        finally:
+            del self._X_now
+
     def _check_rule(self) -> None:
         """Parameters of the rule itself."""
+
+    def _resume(self, memories: list[Memory], rows: _core.Rows, targets: list[Any]) -> None:
+        """Going on from an earlier fit, perhaps on other rows."""
+        if not self.fit_intercept and any(memory.numbers.get("b", 0.0) for memory in memories):
+            raise ValueError("fit_intercept was turned off, but the machine has learned a bias; use a new machine")
+
+    def _settle(self, memories: list[Memory], rows: _core.Rows, targets: list[Any]) -> None:
+        """What remains to be done after the last pass of a fit."""
 
     def _after_part(self, courses: list[Course]) -> None:
         if self._interrupted:
@@ -133,19 +167,23 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         self._check_passes()
         y = column_or_1d(y, warn=True)
         data = LabelledRows.from_arrays(X, y)
-        self._X_now = data.X
-        self._prepare(data.rows, whole=True)
-        del self._X_now
-        self._check_rule()
+        self._look_at(data.X, data.rows, whole=True)
         n_cols = data.rows.shape[1]
         memories = self._continued(data.classes, n_cols)
-        self._from_zero = memories is None and coef_init is None and intercept_init is None
+        given = coef_init is not None or intercept_init is not None
+        self._from_zero = memories is None and not given
+        targets = self._targets(data.position, len(data.classes))
         if memories is None:
             memories = self._machines(len(data.classes), n_cols)
-            set_start(memories, coef_init, intercept_init)
-        targets = self._targets(data.position, len(data.classes))
+            set_start(memories, coef_init, intercept_init, self.fit_intercept)
+            validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
+        else:
+            refuse_two_starts(given)
+            validate_data(self, X, skip_check_array=True, reset=False)
+            self._resume(memories, data.rows, targets)
         courses = self._passes(memories, data.rows, targets)
-        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
+        self._settle(memories, data.rows, targets)
+        self._fit_params = self.get_params(deep=False)
         self._rows_seen = (data.X, np.asarray(data.classes[data.position]))
         self._store(data.classes, memories, courses)
         if self._interrupted:
@@ -157,17 +195,17 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         """Rows once each, from where the last call ended. Machines that can, offer it as ``partial_fit``."""
         self._check_passes()
         first = not hasattr(self, "classes_")
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         known = declared_classes(self, classes)
         X_checked, rows = check_rows(X)
         validate_data(self, X, skip_check_array=True, reset=first)
         position = known_labels(column_or_1d(y, warn=True), rows.shape[0], known)
-        self._X_now = X_checked
-        self._prepare(rows, whole=False)
-        del self._X_now
-        self._check_rule()
+        self._look_at(X_checked, rows, whole=False)
         memories = self._machines(len(known), rows.shape[1])
         if not first:
             memories = same_kind(self._memories, memories)
+            LinearRule._resume(self, memories, rows, [])
         calls = 0 if first else getattr(self, "_n_calls", 0)
         courses = self._one_pass(memories, rows, self._targets(position, len(known)), calls)
         self._n_calls = calls + 1
@@ -205,6 +243,12 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         self.coef_ = np.stack([w for w, _ in weights])
         self.intercept_ = np.array([b for _, b in weights])
         store_course(self, memories, courses, added=added)
+
+    def decision_function(self, X: Any) -> Any:
+        """Scores ⟨w, x⟩ + b: one per row for two classes (positive means ``classes_[1]``), one per class for more."""
+        X = checked_rows(self, X)
+        scores = np.asarray(X @ self.coef_.T) + self.intercept_
+        return scores[:, 0] if scores.shape[1] == 1 else scores
 
 
 class StartedClassifier(OnlineClassifier):
@@ -248,16 +292,17 @@ class OnlineRegressor(RegressorMixin, LinearRule):
         y = column_or_1d(y, warn=True)
         X_checked, rows = check_rows(X)
         target = check_targets(y, rows.shape[0])
-        self._X_now = X_checked
-        self._prepare(rows, whole=True)
-        del self._X_now
-        self._check_rule()
+        self._look_at(X_checked, rows, whole=True)
         memories = [self._fresh(rows.shape[1])]
         if getattr(self, "warm_start", False) and hasattr(self, "_memories"):
             memories = same_kind(self._memories, memories)
-        set_start(memories, coef_init, intercept_init)
+            refuse_two_starts(coef_init is not None or intercept_init is not None)
+            self._resume(memories, rows, [target])
+            validate_data(self, X, skip_check_array=True, reset=False)
+        else:
+            set_start(memories, coef_init, intercept_init, self.fit_intercept)
+            validate_data(self, X, skip_check_array=True)
         courses = self._passes(memories, rows, [target])
-        validate_data(self, X, skip_check_array=True)
         self._store(memories, courses)
         if self._interrupted:
             raise KeyboardInterrupt
@@ -268,14 +313,16 @@ class OnlineRegressor(RegressorMixin, LinearRule):
         """Rows once each, from where the last call ended. Machines that can, offer it as ``partial_fit``."""
         self._check_passes()
         first = not hasattr(self, "_memories")
-        _, rows = check_rows(X)
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        X_checked, rows = check_rows(X)
         validate_data(self, X, skip_check_array=True, reset=first)
         target = check_targets(column_or_1d(y, warn=True), rows.shape[0])
-        self._prepare(rows, whole=False)
-        self._check_rule()
+        self._look_at(X_checked, rows, whole=False)
         memories = [self._fresh(rows.shape[1])]
         if not first:
             memories = same_kind(self._memories, memories)
+            self._resume(memories, rows, [target])
         calls = 0 if first else getattr(self, "_n_calls", 0)
         courses = self._one_pass(memories, rows, [target], calls)
         self._n_calls = calls + 1
@@ -325,3 +372,5 @@ def store_course(machine: Any, memories: list[Memory], courses: list[Course], *,
         traces = [old.followed_by(new) for old, new in zip(before, traces, strict=True)]
     if traces:
         machine.trace_ = traces[0] if single else traces
+    elif not added:
+        machine.__dict__.pop("trace_", None)  # of an earlier fit

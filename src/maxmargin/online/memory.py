@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.positions import InputError
+from maxmargin.positions import InputError, shown
 
 VOTERS = ("W", "B", "votes")  # arrays that grow with the hyperplanes that have a vote
 COUNTS = ("n_seen", "n_steps", "n_mistakes", "n_corrections")
@@ -47,21 +47,34 @@ class Memory:
         return Memory({name: array.copy() for name, array in self.arrays.items()}, dict(self.numbers))
 
 
-def set_start(memories: list[Memory], coef: ArrayLike | None, intercept: ArrayLike | None) -> None:
-    """Begin at given weights."""
+def set_start(memories: list[Memory], coef: ArrayLike | None, intercept: ArrayLike | None, fit_intercept: bool) -> None:
+    """Begin at given weights; nothing is changed unless all is well."""
     k, d = len(memories), len(memories[0].arrays["v"])
-    if coef is not None:
-        given = np.asarray(coef, dtype=np.float64).reshape(-1, d) if np.size(coef) == k * d else None
-        if given is None or not np.all(np.isfinite(given)):
-            raise InputError(f"coef_init must hold {k * d} finite numbers ({k} times {d}), got shape {np.shape(coef)}")
-        for memory, w in zip(memories, given, strict=True):
-            memory.arrays["v"][:] = w
-    if intercept is not None:
-        b = np.asarray(intercept, dtype=np.float64).ravel()
-        if len(b) != k or not np.all(np.isfinite(b)):
-            raise InputError(f"intercept_init must hold {k} finite numbers, got shape {np.shape(intercept)}")
-        for memory, value in zip(memories, b, strict=True):
-            memory.numbers["b"] = float(value)
+    w = None if coef is None else _finite("coef_init", coef, ((k, d), (d,)) if k == 1 else ((k, d),))
+    b = None if intercept is None else _finite("intercept_init", intercept, ((k,), ()) if k == 1 else ((k,),))
+    if b is not None and b.any() and not fit_intercept:
+        raise InputError("intercept_init is a bias to start from, but fit_intercept is False")
+    for position, memory in enumerate(memories):
+        if w is not None:
+            memory.arrays["v"][:] = w.reshape(k, d)[position]
+        if b is not None:
+            memory.numbers["b"] = float(b.ravel()[position])
+
+
+def _finite(name: str, given: ArrayLike, shapes: tuple[tuple[int, ...], ...]) -> NDArray[np.float64]:
+    try:
+        numbers = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        numbers = np.full(1, np.nan)
+    if np.shape(given) not in shapes or not np.all(np.isfinite(numbers)):
+        raise InputError(f"{name} must hold finite numbers in shape {shapes[0]}, got {shown(given)}")
+    return numbers
+
+
+def refuse_two_starts(given: bool) -> None:
+    """With warm_start the weights of the last fit are the start."""
+    if given:
+        raise ValueError("coef_init and intercept_init contradict warm_start, which goes on from the last fit")
 
 
 def same_kind(known: list[Memory], fresh: list[Memory]) -> list[Memory]:

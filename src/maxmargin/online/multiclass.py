@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 import maxmargin._core as _core
 from maxmargin.inputs import number_in, positive_number
-from maxmargin.online.base import Vector
+from maxmargin.online.base import Vector, largest_squared_norm
 from maxmargin.online.linear import OnlineClassifier, store_course
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
@@ -114,6 +114,10 @@ class MulticlassPerceptron(OnlineClassifier):
     def _margin(self) -> float:
         return number_in("margin", self.margin, 0.0, 1e100)
 
+    def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
+        super()._prepare(rows, whole=whole)
+        largest_squared_norm(rows)
+
     def _machines(self, n_classes: int, n_cols: int) -> list[Memory]:
         shape = (n_cols, n_classes)
         arrays = {"v": np.zeros(shape), "b": np.zeros(n_classes)}
@@ -170,4 +174,5 @@ class MulticlassPerceptron(OnlineClassifier):
         X, y = self._seen_rows()
         if not self._from_zero:
             return None
-        return kesler(X, y, constant=self._gain_now**0.5, margin=float(self.margin), eta=float(self.eta0))
+        margin, eta = (float(self._fit_params[name]) for name in ("margin", "eta0"))
+        return kesler(X, y, constant=self._gain_now**0.5, margin=margin, eta=eta)

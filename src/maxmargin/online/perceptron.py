@@ -10,10 +10,11 @@ from sklearn.utils.metaestimators import available_if
 
 import maxmargin._core as _core
 from maxmargin.inputs import number_in, positive_number
-from maxmargin.online.base import squared_norms
+from maxmargin.online.base import largest_squared_norm
 from maxmargin.online.bounded import NovikoffBound
 from maxmargin.online.linear import OnlineClassifier, StartedClassifier
 from maxmargin.online.memory import Memory
+from maxmargin.positions import InputError
 from maxmargin.theory.mistake_bounds import Bound, extended_space, freund_schapire
 
 MARGIN_LIMIT = 1e100
@@ -181,9 +182,11 @@ class Perceptron(NovikoffBound, StartedClassifier):
     def first_pass_bound_(self) -> Bound | None:
         """What Freund and Schapire's theorem allows in the first pass; None where its hypotheses fail."""
         X, y = self._seen_rows()
-        plain = self.margin == 0.0 and self.rho == 0.0 and self.batch_size == 1 and self.schedule == "constant"
-        plain = plain and self.radius is None and self._from_zero and self.shuffle != "replacement"
-        if len(self.classes_) != 2 or not plain or self._convention() != "radius":
+        expected = {"margin": 0.0, "rho": 0.0, "batch_size": 1, "schedule": "constant", "radius": None}
+        plain = all(self._was(name, value) == value for name, value in expected.items()) and self._from_zero
+        if len(self.classes_) != 2 or not plain or self._was("shuffle", True) == "replacement":
+            return None
+        if self._convention() != "radius":
             return None
         return freund_schapire(X, y)
 
@@ -262,8 +265,11 @@ class ExtendedPerceptron(OnlineClassifier):
 
     def _bias_gain(self, rows: _core.Rows | None) -> float:
         assert rows is not None
-        largest = float(squared_norms(rows).max())
-        self._delta_now = float(np.sqrt(largest) or 1.0) if self.delta is None else positive_number("delta", self.delta)
+        largest = largest_squared_norm(rows)
+        R = float(np.sqrt(largest)) or 1.0
+        self._delta_now = R if self.delta is None else positive_number("delta", self.delta)
+        if not 1e-6 <= self._delta_now / R <= 1e6:
+            raise InputError(f"delta must be between 1e-6 and 1e6 times R = max ‖x‖ = {R:.3g}, got {self.delta!r}")
         return largest + self._delta_now**2 if self.fit_intercept else 0.0
 
     def _fresh(self, n_cols: int) -> Memory:
@@ -277,13 +283,14 @@ class ExtendedPerceptron(OnlineClassifier):
     def _store(self, *arguments: Any, **options: Any) -> None:
         super()._store(*arguments, **options)
         self.delta_ = self._delta_now
+        self.__dict__.pop("slack_", None)
         if len(self.classes_) == 2:
             self.slack_ = self._memories[0].arrays["own"]
 
     @property
     def mistake_bound_(self) -> Bound | None:
-        """The smallest bound over all hyperplanes; None for more than two classes or draws with replacement."""
+        """The smallest bound over all hyperplanes; None for more than two classes."""
         X, y = self._seen_rows()
         if len(self.classes_) != 2:
             return None
-        return extended_space(X, y, self.delta_, fit_intercept=bool(self.fit_intercept))
+        return extended_space(X, y, self.delta_, fit_intercept=bool(self._fit_params["fit_intercept"]))

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 import maxmargin._core as _core
-from maxmargin.online.base import Vector, squared_norms, whole_number
+from maxmargin.online.base import Course, Vector, largest_squared_norm, whole_number
 from maxmargin.online.bounded import NovikoffBound
 from maxmargin.online.linear import OnlineClassifier
 from maxmargin.online.memory import Memory
@@ -32,7 +32,7 @@ class PocketPerceptron(NovikoffBound, OnlineClassifier):
         counted only once the present weights have answered more rows in a row correctly than the pocket's had
         (Gallant's ratchet; far fewer counts). "run": more rows in a row, no counting at all.
     patience : int or None, default=None
-        Stop after so many corrections without a better hyperplane; None runs all passes.
+        ``fit`` stops after so many corrections without a better hyperplane; None runs all passes.
     fit_intercept : bool, default=True
     bias : {"augmented", "radius"}, default="augmented"
     radius : float or None, default=None
@@ -118,17 +118,15 @@ class PocketPerceptron(NovikoffBound, OnlineClassifier):
         return Steps(1.0)
 
     def _check_rule(self) -> None:
-        if self.rule not in RULES:
+        if not isinstance(self.rule, str) or self.rule not in RULES:
             raise ValueError(f"rule must be one of {RULES}, got {self.rule!r}")
-        if self.patience is not None:
-            whole_number("patience", self.patience, 1)
 
     def _fresh(self, n_cols: int) -> Memory:
         return Memory({"v": np.zeros(n_cols), "best": np.zeros(n_cols)}, {"best_errors": -1})
 
     def _open(self, memory: Memory) -> Any:
         core = _core.Pocket(self.rule, memory.arrays["v"], memory.arrays["best"])
-        core.bias_gain, core.patience = self._gain_now, self.patience or 0
+        core.bias_gain, core.patience = self._gain_now, self._patience_now
         memory.set_on(core)
         return core
 
@@ -138,7 +136,11 @@ class PocketPerceptron(NovikoffBound, OnlineClassifier):
 
     def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
         super()._prepare(rows, whole=whole)
-        self._reach_now = float(np.sqrt(squared_norms(rows).max() + 1.0)) if self.rule != "run" else 0.0
+        if self.patience is not None:
+            whole_number("patience", self.patience, 1)
+        self._reach_now = float(np.sqrt(largest_squared_norm(rows) + 1.0))
+        # Rows that come in parts are all learned from.
+        self._patience_now = int(self.patience) if whole and self.patience is not None else 0
 
     def _weights(self, memory: Memory) -> tuple[Vector, float]:
         return memory.arrays["best"], float(memory.numbers.get("best_b", 0.0))
@@ -146,11 +148,31 @@ class PocketPerceptron(NovikoffBound, OnlineClassifier):
     def _record(self, memory: Memory, core: Any, recorder: Any, n_pass: int) -> None:
         recorder.add(memory.arrays["v"].copy(), core.b, core.n_seen, n_pass, core.n_mistakes, 1.0)
 
-    def _warn_if_unfinished(self, courses: Any) -> None:
+    def _warn_of_mistakes(self, courses: list[Course]) -> None:
         """Mistakes at the end are what the pocket is for."""
+
+    def _resume(self, memories: list[Memory], rows: _core.Rows, targets: list[Any]) -> None:
+        """What the pocket was worth on other rows says nothing of these."""
+        super()._resume(memories, rows, targets)
+        for memory, y in zip(memories, targets, strict=True):
+            memory.numbers |= {"best_run": 0, "run_length": 0, "judged": False, "since_change": 0}
+            if self.rule != "run":
+                memory.numbers["best_errors"] = _core.count_errors(rows, y, *self._weights(memory))
+
+    def _settle(self, memories: list[Memory], rows: _core.Rows, targets: list[Any]) -> None:
+        """Count once if no hyperplane ever earned a count."""
+        for memory, y in zip(memories, targets, strict=True):
+            if self.rule == "run" or memory.numbers.get("best_errors", -1) >= 0:
+                continue
+            now = memory.arrays["v"], float(memory.numbers.get("b", 0.0))
+            errors, pocket = (_core.count_errors(rows, y, *pair) for pair in (now, self._weights(memory)))
+            memory.numbers["best_errors"] = min(errors, pocket)
+            if errors < pocket:
+                memory.arrays["best"][:], memory.numbers["best_b"] = now
 
     def _store(self, *arguments: Any, **options: Any) -> None:
         super()._store(*arguments, **options)
+        self.__dict__.pop("n_errors_", None)
         numbers = {"n_evaluations_": "n_evaluations", "longest_run_": "best_run"}
         if self.rule != "run":
             numbers["n_errors_"] = "best_errors"

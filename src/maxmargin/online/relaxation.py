@@ -7,14 +7,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 import maxmargin._core as _core
 from maxmargin.inputs import number_in
 from maxmargin.online.base import Course, Vector
-from maxmargin.online.labels import machines_of
+from maxmargin.online.labels import known_labels, machines_of
 from maxmargin.online.linear import StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
+
+NEEDS_START = "margin=0 needs weights to start from (coef_init of fit, not all 0): w = 0 has every ⟨w, z⟩ = 0 already"
 
 
 class Relaxation(StartedClassifier):
@@ -129,8 +132,9 @@ class Relaxation(StartedClassifier):
         coef_init, intercept_init : arrays, optional
             Weights to start from; needed for ``margin=0``, where w = 0 is never corrected.
         """
-        if self.margin == 0.0 and coef_init is None and not (self.warm_start and hasattr(self, "_memories")):
-            raise ValueError("margin=0 needs weights to start from (coef_init): w = 0 has every ⟨w, z⟩ = 0 already")
+        start = coef_init is not None and np.any(np.asarray(coef_init) != 0)
+        if self.margin == 0.0 and not start and not (self.warm_start and hasattr(self, "_memories")):
+            raise ValueError(NEEDS_START)
         return super().fit(X, y, coef_init, intercept_init)
 
     @available_if(lambda machine: machine.batch_size != "all")
@@ -143,7 +147,12 @@ class Relaxation(StartedClassifier):
         y : array-like of shape (n_samples,)
         classes : array-like, needed at the first call
         """
+        if self.margin == 0.0 and not hasattr(self, "_memories"):
+            raise ValueError(NEEDS_START)
         return self._partial_fit(X, y, classes)
+
+    def _counted_in_stream(self, mistakes: list[int], corrections: list[int]) -> list[int]:
+        return mistakes if self.stop_when_separated else corrections
 
     def _take(
         self, memory: Memory, rows: _core.Rows, y: Any, order: Any, watch: Any, course: Course, n_pass: int
@@ -159,8 +168,10 @@ class Relaxation(StartedClassifier):
         J_p = Σ −⟨w, z⟩ and J_q = Σ ⟨w, z⟩² over the rows with ⟨w, z⟩ ≤ 0, J_r = ½ Σ (⟨w, z⟩ − margin)²/‖z‖² over those
         with ⟨w, z⟩ ≤ margin.
         """
+        check_is_fitted(self)
         if machines_of(self.classes_) != 1:
             raise ValueError("criteria are defined for two classes")
+        known_labels(np.asarray(y), np.shape(X)[0], self.classes_)
         sign = np.where(np.asarray(y) == self.classes_[1], 1.0, -1.0)
         score: Vector = sign * np.asarray(self.decision_function(X))
         size = row_sizes(X) + float(bool(self.fit_intercept))

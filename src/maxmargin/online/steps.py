@@ -33,16 +33,18 @@ class Steps:
         "constant": eta0. "inverse": eta0 / (k + t0)^power_t. "performance": eta0 times the share of mistakes among
         recent rows. "optimal": 1 / (2 rho (k + t₀)) with the t₀ that Bottou's rule of thumb gives.
         """
-        if schedule not in SCHEDULES:
+        if not isinstance(schedule, str) or schedule not in SCHEDULES:
             raise ValueError(f"schedule must be one of {SCHEDULES}, got {schedule!r}")
         if schedule == "optimal":
             if rho <= 0.0:
                 raise ValueError("schedule='optimal' needs rho > 0: its steps are 1 / (2 rho (k + t0))")
+            if not rho > 1e-100:
+                raise ValueError(f"schedule='optimal' needs rho of at least 1e-100, got {rho!r}")
             typical = math.sqrt(1.0 / math.sqrt(2.0 * rho))
-            return cls(0.5 / rho, 1.0 / (typical * 2.0 * rho), 1.0)
-        rate = positive_number("eta0", eta0)
+            return cls(0.5 / rho, max(1.0, 1.0 / (typical * 2.0 * rho)), 1.0)
+        rate = _moderate("eta0", eta0)
         if schedule == "inverse":
-            return cls(rate, positive_number("t0", t0), number_in("power_t", power_t, 0.0, 2.0))
+            return cls(rate, _moderate("t0", t0), number_in("power_t", power_t, 0.0, 2.0))
         return cls(rate, by_performance=schedule == "performance")
 
     def size(self, k: int) -> float:
@@ -53,3 +55,10 @@ class Steps:
         core.rate, core.offset, core.power, core.by_performance = (
             self.rate, self.offset, self.power, self.by_performance,
         )  # fmt: skip
+
+
+def _moderate(name: str, value: float) -> float:
+    """A number above zero whose square is far from overflow."""
+    if not positive_number(name, value) <= 1e100:
+        raise ValueError(f"{name} must be at most 1e100, got {value!r}")
+    return float(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -13,6 +14,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin.data import Batches, open_batches, survey
 from maxmargin.estimators import ConvergenceWarning, warn
+from maxmargin.inputs import number_in
 from maxmargin.online.base import whole_number
 from maxmargin.online.checkpoint import Checkpoint
 from maxmargin.runtime import Watch
@@ -33,8 +35,13 @@ def fit_stream(
 ) -> Any:
     """See ``fit_stream`` of the machines."""
     whole_number("n_passes", n_passes, 1)
-    if not checkpoint_seconds >= 0.0:
-        raise ValueError(f"checkpoint_seconds must be a number of at least 0, got {checkpoint_seconds!r}")
+    number_in("checkpoint_seconds", checkpoint_seconds, 0.0, math.inf)
+    if checkpoint is not None and not isinstance(machine.random_state, int | np.integer | None):
+        raise ValueError(
+            "a checkpoint needs random_state to be a whole number or None: what is left of a generator is not saved"
+        )
+    if classes is not None and not hasattr(type(machine), "decision_function"):
+        raise ValueError(f"{type(machine).__name__} learns numbers; classes has no meaning for it")
     stream = _File(source, options) if isinstance(source, str | os.PathLike) else _Given(source, options)
     if n_passes > 1 and not stream.again:
         raise ValueError(
@@ -54,6 +61,7 @@ class _Given:
         self.source = source
         self.again = callable(source) or not isinstance(source, Iterator)
         self.name = "batches"
+        self.identity: dict[str, Any] = {"name": self.name}
         if not callable(source) and not isinstance(source, Iterable):
             raise TypeError(f"source must be a file name, an iterable of (X, y) or a function, got {source!r}")
 
@@ -82,6 +90,8 @@ class _File:
     def __init__(self, source: Any, options: dict[str, Any]) -> None:
         self.batches: Batches = open_batches(source, **options)
         self.name = Path(source).name
+        chosen = {name: repr(value) for name, value in sorted(options.items())}
+        self.identity: dict[str, Any] = {"name": self.name, "bytes": self.batches.n_bytes, "options": chosen}
         self._survey: Any = None
 
     def _surveyed(self) -> Any:
@@ -92,7 +102,10 @@ class _File:
     def classes(self) -> Any:
         found = self._surveyed().classes
         if found is None:
-            raise ValueError("the target has more than 1000 different values; a classifier needs classes=")
+            raise ValueError(
+                f"{self.name} has no labels, or more than 1000 different ones: a classifier needs a column of labels "
+                "(target=...), and classes=... where there are that many"
+            )
         return found
 
     def radius(self) -> float:
@@ -110,8 +123,11 @@ class _Report:
     """Progress on standard error: a bar where Rich is there, else a line every few seconds."""
 
     def __init__(self, wanted: bool, stream: Any) -> None:
-        self.wanted, self.stream, self.last, self.bar = wanted, stream, time.perf_counter(), None
-        if not wanted:
+        self.wanted, self.stream, self.last = wanted, stream, time.perf_counter()
+        self.bar: Any = None
+
+    def begin(self) -> None:
+        if not self.wanted:
             return
         try:
             from rich.console import Console
@@ -120,7 +136,7 @@ class _Report:
             return
         self.bar = Progress(console=Console(stderr=True))
         self.bar.start()
-        self.task = self.bar.add_task(stream.name, total=1.0)
+        self.task = self.bar.add_task(self.stream.name, total=1.0)
 
     def say(self, n_pass: int, position: Any, machine: Any) -> None:
         if not self.wanted:
@@ -146,7 +162,7 @@ class _Run:
     ) -> None:
         self.machine, self.stream, self.n_passes, self.every, self.report = machine, stream, n_passes, every, report
         self.given = classes
-        self.file = None if checkpoint is None else Checkpoint(checkpoint, machine, stream.name)
+        self.file = None if checkpoint is None else Checkpoint(checkpoint, machine, stream.identity, classes)
         self.first_pass, self.position = 0, None
         self.totals: list[list[list[int]]] = []  # mistakes and corrections of every machine at the end of each pass
         self.watch = Watch(machine.max_seconds)
@@ -158,7 +174,14 @@ class _Run:
             self._learn_what_is_needed()
         else:
             self.first_pass, self.position, self.totals = state["pass"], state["position"], state["totals"]
+        self.report.begin()
         try:
+            if self.totals and self.position is None and (self.first_pass >= self.n_passes or self._content()):
+                warn(
+                    f"the checkpoint {self.file.path if self.file else ''} is that of a complete fit: nothing was "
+                    "read. Delete it to start afresh, or ask for more passes"
+                )
+                self.n_passes = self.first_pass
             for n_pass in range(self.first_pass, self.n_passes):
                 ended = self._one_pass(n_pass)
                 if not ended or self._content():
@@ -177,13 +200,14 @@ class _Run:
 
     def _one_pass(self, n_pass: int) -> bool:
         """Whether the pass came to its end."""
-        machine, saved = self.machine, time.perf_counter()
-        needs_classes = hasattr(type(machine), "decision_function")
+        machine, saved, resumed = self.machine, time.perf_counter(), self.position is not None
+        needs_classes, n_read = hasattr(type(machine), "decision_function"), 0
         for X, y, position in self.stream.read(self.position):
             if needs_classes and not hasattr(machine, "classes_"):
                 machine.partial_fit(X, y, classes=self.given if self.given is not None else self.stream.classes())
             else:
                 machine.partial_fit(X, y)
+            n_read += 1
             self.position = position
             self.report.say(n_pass, position, machine)
             if self.file is not None and time.perf_counter() - saved >= self.every:
@@ -194,6 +218,10 @@ class _Run:
                 return False
         if not hasattr(machine, "_memories"):
             raise ValueError(f"{self.stream.name}: there are no rows to learn from")
+        if n_read == 0 and not resumed:
+            raise ValueError(
+                f"{self.stream.name}: there were no rows in pass {n_pass + 1}; a function must return a new iterator"
+            )
         self._count()
         self.position = None
         if self.file is not None:
@@ -222,7 +250,9 @@ class _Run:
     def _content(self) -> bool:
         if not (self.machine._stops and getattr(self.machine, "tol", None) is not None):
             return False
-        return bool(np.max(self._per_pass(1)[..., -1]) <= self.machine.tol)
+        per_pass = zip(self._per_pass(0).tolist(), self._per_pass(1).tolist(), strict=True)
+        counts = [self.machine._counted_in_stream(mistakes, corrections)[-1] for mistakes, corrections in per_pass]
+        return bool(max(counts) <= self.machine.tol)
 
     def _per_pass(self, what: int) -> Any:
         totals = np.array([np.asarray(entry[what]) for entry in self.totals]).T

@@ -131,7 +131,7 @@ class OnlineSVC(StartedClassifier):
 
     @property
     def _rule(self) -> str:  # type: ignore[override]
-        if self.loss not in LOSSES:
+        if not isinstance(self.loss, str) or self.loss not in LOSSES:
             raise ValueError(f"loss must be one of {LOSSES}, got {self.loss!r}")
         return self.loss
 
@@ -140,14 +140,11 @@ class OnlineSVC(StartedClassifier):
         if self.schedule == "optimal" and self.loss == "exponential":
             # The loss is steep where a typical weight is wrong: the first step must be so much smaller.
             typical = (2.0 * self.rho) ** -0.25
-            return Steps(steps.rate, steps.offset * math.exp(min(typical, 600.0)), steps.power)
+            return Steps(steps.rate, steps.offset * math.exp(min(typical, 10.0)), steps.power)
         return steps
 
     def _margin(self) -> float:
         return 1.0
-
-    def _check_rule(self) -> None:
-        number_in("rho", self.rho, 0.0, 1e100)
 
     def _counted(self, course: Course) -> list[int]:
         return course.mistakes
@@ -274,7 +271,7 @@ class OnlineSVR(OnlineRegressor):
 
     @property
     def _rule(self) -> str:  # type: ignore[override]
-        if self.loss not in TUBES:
+        if not isinstance(self.loss, str) or self.loss not in TUBES:
             raise ValueError(f"loss must be one of {tuple(TUBES)}, got {self.loss!r}")
         return TUBES[self.loss]
 
@@ -284,10 +281,7 @@ class OnlineSVR(OnlineRegressor):
     def _l1(self) -> float:
         if self.penalty not in ("l2", "l1"):
             raise ValueError(f"penalty must be 'l2' or 'l1', got {self.penalty!r}")
-        return float(self.rho) if self.penalty == "l1" else 0.0
-
-    def _check_rule(self) -> None:
-        number_in("rho", self.rho, 0.0, 1e100)
+        return self._rho() if self.penalty == "l1" else 0.0
 
     @available_if(lambda machine: machine.batch_size != "all")
     def partial_fit(self, X: Any, y: Any) -> Any:

@@ -116,6 +116,9 @@ class VotedPerceptron(NovikoffBound, OnlineClassifier):
             while begin < end:
                 made = core.n_mistakes
                 reached = core.run(rows, y, order, begin, end, watch.core)
+                if core.diverged:
+                    course.diverged = True
+                    break
                 corrected = core.n_mistakes > made
                 # The row of a mistake is the last one that the hyperplane before it saw.
                 votes.append(reached - begin)
@@ -145,7 +148,7 @@ class VotedPerceptron(NovikoffBound, OnlineClassifier):
         total = float(votes.sum()) or 1.0
         return votes @ memory.arrays["W"] / total, float(votes @ memory.arrays["B"]) / total
 
-    def _warn_if_unfinished(self, courses: list[Course]) -> None:
+    def _warn_of_mistakes(self, courses: list[Course]) -> None:
         """Mistakes at the end are what the votes are for."""
 
     def _store(self, *arguments: Any, **options: Any) -> None:

@@ -23,7 +23,7 @@ from maxmargin.theory.mistake_bounds import Bound, winnow
 class _Multiplicative(OnlineClassifier):
     """What both forms share."""
 
-    _numbers = ("s_bias", "w_bias", "shift")
+    _numbers = ("s_bias", "w_bias", "shift", "log_base")
     _balanced: bool
     batch_size, bias, radius = 1, "augmented", None
 
@@ -33,6 +33,11 @@ class _Multiplicative(OnlineClassifier):
     def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
         super()._prepare(rows, whole=whole)
         self._smallest_now, self._largest_now = extremes(self._X_now, signed=not self._balanced)
+        if not self._largest_now <= 1e100:
+            raise InputError(
+                f"the largest entry of X is {self._largest_now:.3g}; {type(self).__name__} multiplies weights by "
+                "powers of entries. Scale the columns, for example with sklearn.preprocessing.MaxAbsScaler"
+            )
         if self.base is not None:
             if not positive_number("base", self.base) > 1.0:
                 raise ValueError(f"base must be greater than 1, got {self.base!r}")
@@ -47,6 +52,13 @@ class _Multiplicative(OnlineClassifier):
         return 0.0
 
     def _open(self, memory: Memory) -> Any:
+        known = memory.numbers.get("log_base", self._log_base_now)
+        if self.base is not None and known != self._log_base_now:
+            raise ValueError(
+                f"base was {math.exp(known):.6g} and is {self.base!r} now, but all weights are powers of it; use a new "
+                "machine"
+            )
+        self._log_base_now = known  # a base that was taken from rows stays that of the first rows
         core = _core.Winnower(self._balanced, memory.arrays["s"], memory.arrays["v"])
         core.log_base, core.bias_input = self._log_base_now, self._gain_now if self._balanced else 0.0
         core.threshold = self._threshold()
@@ -58,17 +70,17 @@ class _Multiplicative(OnlineClassifier):
 
     def _store(self, *arguments: Any, **options: Any) -> None:
         super()._store(*arguments, **options)
-        self.base_ = math.exp(self._log_base_now)
+        self.base_ = math.exp(min(self._log_base_now, 700.0))
         self.exponent_ = np.stack([memory.arrays["s"] for memory in self._memories])
 
-    def _warn_if_unfinished(self, courses: list[Course]) -> None:
-        if self.tol is None or self._interrupted or all(course.finished for course in courses):
+    def _warn_of_mistakes(self, courses: list[Course]) -> None:
+        if self.tol is None:
             return
         left = max(course.mistakes[-1] for course in courses if course.mistakes)
         passes = max(len(course.mistakes) for course in courses)
         warn(
             f"{type(self).__name__} stopped with {left} mistakes in its last pass, after {passes} passes. A "
-            f"smaller base than {math.exp(self._log_base_now):.4g}, or more passes (max_iter, "
+            f"smaller base than {math.exp(min(self._log_base_now, 700.0)):.4g}, or more passes (max_iter, "
             "n_iter_no_change=None), will do if the classes can be separated; too large a base may never stop.",
             ConvergenceWarning,
         )
@@ -193,7 +205,7 @@ class BalancedWinnow(_Multiplicative):
         X, y = self._seen_rows()
         if len(self.classes_) != 2 or not self._from_zero:
             return None
-        return winnow(X, y, log_base=math.log(self.base_), fit_intercept=bool(self.fit_intercept))
+        return winnow(X, y, log_base=self._log_base_now, fit_intercept=bool(self._fit_params["fit_intercept"]))
 
 
 class Winnow(_Multiplicative):

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.data.errors import need
 from maxmargin.data.files import atomic_write
@@ -29,6 +30,7 @@ def mistakes_figure(machine: Any) -> Figure:
     >>> mistakes_figure(Perceptron().fit([[-1.0], [1.0]], [0, 1])).alt[:24]
     'Line chart of mistakes a'
     """
+    check_is_fitted(machine, COUNTS)
     mistakes, updates = (np.atleast_2d(getattr(machine, name)).sum(axis=0) for name in COUNTS)
     passes = np.arange(1, len(mistakes) + 1)
 
@@ -74,12 +76,16 @@ def animate(
     target = Path(path)
     if target.suffix not in (".gif", ".html"):
         raise ValueError(f"path must end in .gif or .html, got {target.name!r}")
-    if not 1 <= frames <= MOST_FRAMES:
-        raise ValueError(f"frames must be from 1 to {MOST_FRAMES}, got {frames!r}")
+    for name, value, most in (("frames", frames, MOST_FRAMES), ("frames_per_second", frames_per_second, 60)):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 1 <= value <= most:
+            raise ValueError(f"{name} must be a whole number from 1 to {most}, got {value!r}")
     trace = _plane(machine)
-    points, labels = np.asarray(X, dtype=np.float64), np.asarray(y)
-    if points.ndim != 2 or points.shape[1] != 2:
-        raise ValueError(f"X must have two columns to be drawn, got shape {points.shape}")
+    points = np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+    labels = np.asarray(y)
+    if points.ndim != 2 or points.shape[1] != 2 or not len(points) or not np.isfinite(points).all():
+        raise ValueError(f"X must have two columns of finite numbers to be drawn, got shape {points.shape}")
+    if labels.shape != (len(points),):
+        raise ValueError(f"y must hold one label for each of the {len(points)} rows, got shape {labels.shape}")
     shown = np.unique(np.linspace(0, len(trace) - 1, min(frames, len(trace))).round().astype(int))
     pictures = _Pictures(machine, trace, points, labels)
     with atomic_write(target) as file:
@@ -131,7 +137,9 @@ class _Pictures:
         w, b = self.trace.coef[k], float(self.trace.intercept[k])
         for label, colour, marker in zip(self.machine.classes_, (BLUE, ORANGE), ("o", "^"), strict=True):
             chosen = self.y == label
-            ax.scatter(*self.X[chosen].T, s=16, c=colour, marker=marker, alpha=0.75, lw=0, label=str(label))
+            ax.scatter(
+                *self.X[chosen].T, s=16, c=colour, marker=marker, alpha=0.75, lw=0, label=str(label).replace("$", r"\$")
+            )
         across, up = np.meshgrid(*(np.linspace(self.low[j], self.high[j], 60) for j in range(2)))
         score = w[0] * across + w[1] * up + b
         ax.contourf(across, up, score, levels=[-np.inf, 0.0, np.inf], colors=[BLUE, ORANGE], alpha=0.08)

@@ -21,6 +21,7 @@ from maxmargin.inputs import (
     check_targets,
     check_weights,
     number_in,
+    truth_value,
 )
 from maxmargin.positions import InputError, as_array, check_positions
 from maxmargin.squares.centred import Matrix, Vector
@@ -38,6 +39,7 @@ class LinearMachine(VersionedState, BaseEstimator):
 
     def _found(self, X: Any, Y: Matrix, weight: Vector) -> tuple[Matrix, Vector]:
         """What ``_find`` finds, if it can be computed with."""
+        truth_value("fit_intercept", self.fit_intercept)
         check_sizes(X, weight)
         with np.errstate(over="ignore", invalid="ignore"):
             W, b = self._find(X, Y, weight)

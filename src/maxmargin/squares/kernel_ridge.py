@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.estimators import VersionedState, warn
-from maxmargin.inputs import check_rows, check_weights
+from maxmargin.inputs import check_rows, check_weights, truth_value
 from maxmargin.kernels import Kernel, Precomputed, make_kernel
 from maxmargin.kernels.points import mirror
 from maxmargin.positions import check_positions
@@ -125,6 +125,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, VersionedState, BaseEstimato
             Weights c_i ≥ 0; a weight of k counts as k repetitions, 0 leaves a row out.
         """
         alpha = check_alpha(self.alpha)
+        truth_value("fit_intercept", self.fit_intercept)
         require_targets(self, y)
         rows, _ = check_rows(X)
         n = rows.shape[0]

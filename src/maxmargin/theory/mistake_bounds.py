@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog, minimize_scalar
 
 from maxmargin.certificates import judge_separability
-from maxmargin.inputs import LabelledRows, positive_number
+from maxmargin.inputs import LabelledRows, number_in, positive_number
 from maxmargin.problem import Bias, Problem, margin_loss
 from maxmargin.solution import Status
 from maxmargin.solvers import make_solver
@@ -85,7 +85,11 @@ def novikoff(
     """
     if bias not in ("augmented", "radius", "none"):
         raise ValueError(f"bias must be 'augmented', 'radius' or 'none', got {bias!r}")
-    data = LabelledRows.from_arrays(X, y)
+    margin, eta = number_in("margin", margin, 0.0, 1e100), positive_number("eta", eta)
+    radius = None if radius is None else positive_number("radius", radius)
+    if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
+        raise ValueError(f"batch must be a whole number of at least 1, got {batch!r}")
+    data = _two_classes(X, y)
     found = _widest(data, Bias(0.0 if bias == "none" else 1.0, penalised=bias == "augmented"))
     if found is None:
         return None
@@ -136,6 +140,7 @@ def kesler(X: Any, y: Any, *, constant: float = 1.0, margin: float = 0.0, eta: f
     >>> round(kesler([[-1.0], [1.0]], [0, 1], constant=0.0).value, 6)
     1.0
     """
+    constant = number_in("constant", constant, 0.0, 1e100)
     data = LabelledRows.from_arrays(X, y)
     n, n_classes = len(data.position), len(data.classes)
     rows = sp.hstack([sp.csr_array(data.X, dtype=np.float64), np.full((n, 1), constant)], format="csr")
@@ -181,7 +186,7 @@ def freund_schapire(X: Any, y: Any, *, form: str = "proved") -> Bound:
     """
     if form not in ("proved", "printed"):
         raise ValueError(f"form must be 'proved' or 'printed', got {form!r}")
-    data = LabelledRows.from_arrays(X, y)
+    data = _two_classes(X, y)
     sign, size = _signs(data), _squared_sizes(data.X)
     R = math.sqrt(float(size.max())) or 1.0
     bias = Bias(1.0, penalised=True) if form == "proved" else Bias(1.0, penalised=False)
@@ -225,7 +230,7 @@ def extended_space(X: Any, y: Any, delta: float, *, fit_intercept: bool = True) 
     5.333
     """
     delta = positive_number("delta", delta)
-    data = LabelledRows.from_arrays(X, y)
+    data = _two_classes(X, y)
     sign, R2 = _signs(data), float(_squared_sizes(data.X).max())
     w, b = _solve(data, 0.5 / delta**2, Bias(1.0 if fit_intercept else 0.0, penalised=False))
     slack = np.maximum(0.0, 1.0 - sign * (np.asarray(data.X @ w).ravel() + b))
@@ -252,14 +257,16 @@ def winnow(X: Any, y: Any, *, log_base: float | None = None, fit_intercept: bool
     >>> round(winnow([[-1.0], [1.0]], [0, 1], fit_intercept=False).value, 3)
     1.386
     """
-    data = LabelledRows.from_arrays(X, y)
+    data = _two_classes(X, y)
     sign = _signs(data)
     Z: Any = data.X.astype(np.float64)
     if fit_intercept:
         ones = np.ones((Z.shape[0], 1))
         Z = sp.hstack([Z, ones], format="csr") if sp.issparse(Z) else np.hstack([Z, ones])
     d = Z.shape[1]
-    largest = float(np.abs(Z.data if sp.issparse(Z) else Z).max())
+    largest = float(np.abs(Z.data if sp.issparse(Z) else Z).max(initial=0.0))
+    if largest == 0.0:
+        return None
     signed = sp.diags_array(sign) @ Z if sp.issparse(Z) else sign[:, None] * Z
     # maximise γ over u = p − q, p, q ≥ 0, Σ p + q = 1
     block = sp.hstack([-signed, signed]) if sp.issparse(Z) else np.hstack([-signed, signed])
@@ -286,6 +293,13 @@ def winnow(X: Any, y: Any, *, log_base: float | None = None, fit_intercept: bool
 
 
 # --- looking for the best hyperplane ----------------------------------------------------------------------------------
+
+
+def _two_classes(X: Any, y: Any) -> LabelledRows:
+    data = LabelledRows.from_arrays(X, y)
+    if len(data.classes) != 2:
+        raise ValueError(f"the theorem is about two classes, y has {len(data.classes)}: {data.classes.tolist()[:5]}")
+    return data
 
 
 def _signs(data: LabelledRows) -> Vector:
