@@ -222,7 +222,8 @@ class NewtonMethod:
                     return True
                 work.certified = None
             before = violation
-            work.sigma = work.sigma * (10.0 if self.steps - begun <= EASY else 2.0)
+            hard = self.steps - begun > EASY and violation > 1e-4  # near the end only large sigma resolve the rest
+            work.sigma = work.sigma * (2.0 if hard else 10.0)
             if work.largest_sigma > 1e12 * largest:
                 return True
 
