@@ -136,6 +136,12 @@ def pocket(repeats: int) -> None:
         f"one pass with {machine.n_evaluations_} counts: {ours:.4f} s, "
         f"the obvious NumPy loop {loop:.2f} s ({loop / ours:.0f}×)"
     )
+    for noise in (0.5, 1.0):
+        ratchet(X, np.where(X[:, 0] + noise * rng.standard_normal(5000) > 0, 1, -1))
+
+
+def ratchet(X: Any, y: Any) -> None:
+    """Gallant's ratchet beside a count after every correction, 100 seeds."""
     final: dict[str, list[float]] = {"error": [], "ratchet": []}
     counts = dict.fromkeys(final, 0)
     for seed in range(100):

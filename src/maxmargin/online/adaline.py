@@ -25,6 +25,64 @@ class _WidrowHoff:
     _stops = False
     tol = n_iter_no_change = None
 
+    def __init__(
+        self: Any,
+        *,
+        eta0: float | None = None,
+        schedule: str = "constant",
+        t0: float = 1000.0,
+        power_t: float = 1.0,
+        rho: float = 0.0,
+        fit_intercept: bool = True,
+        batch_size: int | str = 1,
+        reduction: str = "mean",
+        average: bool = False,
+        shuffle: bool | str = True,
+        max_iter: int = 20,
+        form: str = "primal",
+        random_state: Any = None,
+        warm_start: bool = False,
+        max_seconds: float | None = None,
+        trace: bool = False,
+        verbose: int = 0,
+    ) -> None:
+        self.eta0 = eta0
+        self.schedule = schedule
+        self.t0 = t0
+        self.power_t = power_t
+        self.rho = rho
+        self.fit_intercept = fit_intercept
+        self.batch_size = batch_size
+        self.reduction = reduction
+        self.average = average
+        self.shuffle = shuffle
+        self.max_iter = max_iter
+        self.form = form
+        self.random_state = random_state
+        self.warm_start = warm_start
+        self.max_seconds = max_seconds
+        self.trace = trace
+        self.verbose = verbose
+
+    def fit(
+        self: Any, X: Any, y: Any, coef_init: ArrayLike | None = None, intercept_init: ArrayLike | None = None
+    ) -> Any:
+        """Learn from all rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+        y : array-like of shape (n_samples,)
+        coef_init, intercept_init : arrays, optional
+            Weights to start from instead of 0 (``form="primal"``).
+        """
+        _refuse_start(self, coef_init, intercept_init)
+        return super().fit(X, y, coef_init, intercept_init)  # type: ignore[misc]
+
+    def _store(self: Any, *arguments: Any, **options: Any) -> None:
+        super()._store(*arguments, **options)  # type: ignore[misc]
+        _store_dual(self)
+
     def _steps(self: Any) -> Steps:
         if self.schedule not in ("constant", "inverse"):
             raise ValueError(f"schedule must be 'constant' or 'inverse', got {self.schedule!r}")
@@ -158,62 +216,6 @@ class Adaline(_WidrowHoff, StartedClassifier):
     1.0
     """
 
-    def __init__(
-        self,
-        *,
-        eta0: float | None = None,
-        schedule: str = "constant",
-        t0: float = 1000.0,
-        power_t: float = 1.0,
-        rho: float = 0.0,
-        fit_intercept: bool = True,
-        batch_size: int | str = 1,
-        reduction: str = "mean",
-        average: bool = False,
-        shuffle: bool | str = True,
-        max_iter: int = 20,
-        form: str = "primal",
-        random_state: Any = None,
-        warm_start: bool = False,
-        max_seconds: float | None = None,
-        trace: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.eta0 = eta0
-        self.schedule = schedule
-        self.t0 = t0
-        self.power_t = power_t
-        self.rho = rho
-        self.fit_intercept = fit_intercept
-        self.batch_size = batch_size
-        self.reduction = reduction
-        self.average = average
-        self.shuffle = shuffle
-        self.max_iter = max_iter
-        self.form = form
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.max_seconds = max_seconds
-        self.trace = trace
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, coef_init: ArrayLike | None = None, intercept_init: ArrayLike | None = None) -> Any:
-        """Learn from all rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        coef_init, intercept_init : arrays, optional
-            Weights to start from instead of 0 (``form="primal"``).
-        """
-        _refuse_start(self, coef_init, intercept_init)
-        return super().fit(X, y, coef_init, intercept_init)
-
-    def _store(self, *arguments: Any, **options: Any) -> None:
-        super()._store(*arguments, **options)
-        _store_dual(self)
-
     @available_if(lambda machine: machine.form == "primal" and machine.batch_size != "all")
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Any:
         """Learn from some rows, once each, and go on from there at the next call.
@@ -251,62 +253,6 @@ class AdalineRegressor(_WidrowHoff, OnlineRegressor):
     >>> AdalineRegressor().fit(X, 2.0 * X.ravel() + 1.0).predict([[0.5]]).round(6)
     array([2.])
     """
-
-    def __init__(
-        self,
-        *,
-        eta0: float | None = None,
-        schedule: str = "constant",
-        t0: float = 1000.0,
-        power_t: float = 1.0,
-        rho: float = 0.0,
-        fit_intercept: bool = True,
-        batch_size: int | str = 1,
-        reduction: str = "mean",
-        average: bool = False,
-        shuffle: bool | str = True,
-        max_iter: int = 20,
-        form: str = "primal",
-        random_state: Any = None,
-        warm_start: bool = False,
-        max_seconds: float | None = None,
-        trace: bool = False,
-        verbose: int = 0,
-    ) -> None:
-        self.eta0 = eta0
-        self.schedule = schedule
-        self.t0 = t0
-        self.power_t = power_t
-        self.rho = rho
-        self.fit_intercept = fit_intercept
-        self.batch_size = batch_size
-        self.reduction = reduction
-        self.average = average
-        self.shuffle = shuffle
-        self.max_iter = max_iter
-        self.form = form
-        self.random_state = random_state
-        self.warm_start = warm_start
-        self.max_seconds = max_seconds
-        self.trace = trace
-        self.verbose = verbose
-
-    def fit(self, X: Any, y: Any, coef_init: ArrayLike | None = None, intercept_init: ArrayLike | None = None) -> Any:
-        """Learn from all rows.
-
-        Parameters
-        ----------
-        X : array-like or sparse matrix of shape (n_samples, n_features)
-        y : array-like of shape (n_samples,)
-        coef_init, intercept_init : arrays, optional
-            Weights to start from instead of 0 (``form="primal"``).
-        """
-        _refuse_start(self, coef_init, intercept_init)
-        return super().fit(X, y, coef_init, intercept_init)
-
-    def _store(self, *arguments: Any, **options: Any) -> None:
-        super()._store(*arguments, **options)
-        _store_dual(self)
 
     @available_if(lambda machine: machine.form == "primal" and machine.batch_size != "all")
     def partial_fit(self, X: Any, y: Any) -> Any:
