@@ -85,18 +85,19 @@ void bind_products(nb::module_& m) {
         "watch"_a.none() = nb::none());
     m.def(
         "gram",
-        [](const Rows& rows, Array<const std::int64_t, 1> chosen, Array<double, 2> G, int n_threads,
-           PyWatch* watch) {
+        [](const Rows& rows, Array<const std::int64_t, 1> chosen, Array<double, 2> G, const Blas& blas,
+           int n_threads, PyWatch* watch) {
             const std::size_t n = chosen.size();
             expect(G.shape(0) == n && G.shape(1) == n, "G has a wrong shape");
             for (std::size_t k = 0; k < n; ++k)
                 expect(chosen.data()[k] >= 0 && chosen.data()[k] < rows.view.n_rows,
                        "a chosen row does not exist");
             run(n_threads, watch, [&](const Execution& how) {
-                core().gram(rows.view, chosen.data(), static_cast<index_t>(n), G.data(), how);
+                core().gram(rows.view, chosen.data(), static_cast<index_t>(n), G.data(), blas, how);
             });
         },
-        "rows"_a, "chosen"_a.noconvert(), "G"_a.noconvert(), "n_threads"_a, "watch"_a.none() = nb::none());
+        "rows"_a, "chosen"_a.noconvert(), "G"_a.noconvert(), "blas"_a, "n_threads"_a,
+        "watch"_a.none() = nb::none());
     m.def(
         "gram_block",
         [](const Rows& rows, Array<const std::int64_t, 1> lines, Array<const std::int64_t, 1> columns,

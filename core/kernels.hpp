@@ -243,7 +243,8 @@ struct Kernels {
     void (*normal_matrix)(const RowsView&, const double* D, BiasColumn, double* H, const Blas&,
                           const Execution&);
     // G_jk = <x_rows[j], x_rows[k]>, row-major upper triangle
-    void (*gram)(const RowsView&, const std::int64_t* rows, index_t n, double* G, const Execution&);
+    void (*gram)(const RowsView&, const std::int64_t* rows, index_t n, double* G, const Blas&,
+                 const Execution&);
     // G_jk = <x_lines[j], x_columns[k]>, row-major
     void (*gram_block)(const RowsView&, const std::int64_t* lines, index_t n_lines,
                        const std::int64_t* columns, index_t n_columns, double* G, const Execution&);

@@ -126,7 +126,7 @@ inline void add_outer(const Blas& blas, double* block, int n_rows, int size, dou
     blas.dsyrk(&uplo, &trans, &size, &n_rows, &one, block, &size, &one, C, &size);
 }
 
-inline constexpr index_t block_rows = 256;
+inline constexpr index_t block_rows = 256, block_columns = 256;
 
 template <class T>
 void add_normal(const DenseRows<T>& rows, const double* D, BiasColumn bias, index_t begin, index_t end,
@@ -186,14 +186,6 @@ inline void normal_matrix(const RowsView& view, const double* D, BiasColumn bias
     });
 }
 
-template <class T>
-void gram_line(const DenseRows<T>& rows, const std::int64_t* chosen, index_t j, index_t n, double* scratch,
-               double* out) {
-    const T* x = rows.row(chosen[j]);
-    for (index_t k = 0; k < rows.n_cols; ++k) scratch[k] = static_cast<double>(x[k]);
-    for (index_t k = j; k < n; ++k) out[k] = dense_dot(rows.row(chosen[k]), scratch, rows.n_cols);
-}
-
 template <class T, class I>
 void gram_line(const CsrRows<T, I>& rows, const std::int64_t* chosen, index_t j, index_t n, double* scratch,
                double* out) {
@@ -219,17 +211,56 @@ inline void gram_block(const RowsView& view, const std::int64_t* lines, index_t 
     });
 }
 
-inline void gram(const RowsView& view, const std::int64_t* chosen, index_t n, double* G,
-                 const Execution& how) {
-    visit(view, [&](auto rows) {
-        const index_t n_tasks = smaller(n, index_t{16});
-        Buffer scratch(n_tasks * rows.n_cols);
-        // Task p takes lines p, p + n_tasks, …: their lengths fall evenly.
-        for_tasks(n_tasks, worth(how, n * n * (rows.cost() + 1) / 2), [&](index_t p) {
-            for (index_t j = p; j < n; j += n_tasks)
-                gram_line(rows, chosen, j, n, scratch + p * rows.n_cols, G + j * n);
+// G += the inner products of the chosen rows in some of the columns.
+template <class T>
+void add_gram(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, index_t begin, index_t end,
+              double* G, double* block, const Blas& blas) {
+    for (index_t first = begin; first < end; first += block_columns) {
+        const index_t width = smaller(block_columns, end - first);
+        for (index_t j = 0; j < n; ++j) {
+            const T* x = rows.row(chosen[j]) + first;
+            for (index_t k = 0; k < width; ++k) block[j * width + k] = static_cast<double>(x[k]);
+        }
+        char uplo = 'L', trans = 'T';  // column-major lower = row-major upper
+        double one = 1.0;
+        int size = static_cast<int>(n), k = static_cast<int>(width);
+        blas.dsyrk(&uplo, &trans, &size, &k, &one, block, &k, &one, G, &size);
+    }
+}
+
+// Dense rows: a sum over columns in parts, a piece of each part at a time so that the watch is asked now and then.
+template <class T>
+void gram_of(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, double* G, const Blas& blas,
+             const Execution& how) {
+    const index_t d = rows.n_cols, work = n * n * d / 2, n_parts = parts_for(d, n * n, work);
+    const index_t longest = larger(block_columns, (index_t{1} << 30) / larger(index_t{1}, n * n));
+    const index_t n_pieces = (d / n_parts + longest) / longest, n_blocks = n_parts * n_pieces;
+    Parts parts(G, n_parts, n * n);
+    Buffer blocks(n_parts * n * block_columns);
+    for (index_t piece = 0; piece < n_pieces; ++piece)
+        for_tasks(n_parts, worth(how, work / n_pieces), [&](index_t p) {
+            const index_t k = p * n_pieces + piece;
+            add_gram(rows, chosen, n, part_begin(k, n_blocks, d), part_begin(k + 1, n_blocks, d), parts[p],
+                     blocks + p * n * block_columns, blas);
         });
+    parts.add_up();
+}
+
+template <class T, class I>
+void gram_of(const CsrRows<T, I>& rows, const std::int64_t* chosen, index_t n, double* G, const Blas&,
+             const Execution& how) {
+    const index_t n_tasks = smaller(n, index_t{16});
+    Buffer scratch(n_tasks * rows.n_cols);
+    // Task p takes lines p, p + n_tasks, …: their lengths fall evenly.
+    for_tasks(n_tasks, worth(how, n * n * (rows.cost() + 1) / 2), [&](index_t p) {
+        for (index_t j = p; j < n; j += n_tasks)
+            gram_line(rows, chosen, j, n, scratch + p * rows.n_cols, G + j * n);
     });
+}
+
+inline void gram(const RowsView& view, const std::int64_t* chosen, index_t n, double* G, const Blas& blas,
+                 const Execution& how) {
+    visit(view, [&](auto rows) { gram_of(rows, chosen, n, G, blas, how); });
 }
 
 }  // namespace maxmargin::MAXMARGIN_ISA

@@ -32,13 +32,25 @@ def effective_threads(n_threads: int | None = None) -> int:
         if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or not 1 <= int(n_threads) <= 1024:
             raise ValueError(f"n_threads must be a whole number from 1 to 1024 or None, got {n_threads!r}")
         return int(n_threads)
-    from joblib import cpu_count
-
-    limit = int(cpu_count())
+    limit = _available(*_what_may_change())
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()
     if asked.isdigit() and int(asked) >= 1:
         limit = min(limit, int(asked))
     return max(1, limit)
+
+
+def _what_may_change() -> tuple[str | None, frozenset[int]]:
+    """While a process runs: the user's limit and the CPUs it is tied to; cgroups hardly ever."""
+    tied = os.sched_getaffinity(0) if hasattr(os, "sched_getaffinity") else ()
+    return os.environ.get("LOKY_MAX_CPU_COUNT"), frozenset(tied)
+
+
+@cache
+def _available(limit: str | None, tied: frozenset[int]) -> int:
+    """CPUs this process may use; asking the system takes as long as a small fit."""
+    from joblib import cpu_count
+
+    return int(cpu_count())
 
 
 class BlasGuard:

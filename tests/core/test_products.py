@@ -33,7 +33,7 @@ def products(rows, n_threads, bias=2.5):
         _core.combine(rows, c, out["combine"], n_threads)
         _core.squared_norms(rows, out["norms"], n_threads)
         _core.normal_matrix(rows, D, bias, out["H"], borrowed_blas(), n_threads)
-        _core.gram(rows, chosen, out["G"], n_threads)
+        _core.gram(rows, chosen, out["G"], borrowed_blas(), n_threads)
         _core.gram_block(rows, chosen[: m // 2], chosen, out["block"], n_threads)
     return {name: np.triu(a) if name in "GH" else a for name, a in out.items()}
 
@@ -111,7 +111,7 @@ def test_bits_from_two_python_threads_at_once(instruction_set, kind):
 def test_gram_refuses_rows_that_do_not_exist_and_wrong_shapes(chosen, shape):
     rows, _ = make("dense64", 4, 3)
     with pytest.raises(ValueError):
-        _core.gram(rows, np.array(chosen), np.zeros(shape), 1)
+        _core.gram(rows, np.array(chosen), np.zeros(shape), borrowed_blas(), 1)
 
 
 @pytest.mark.parametrize("lines", [[], [2], [3, 0, 3]], ids=str)

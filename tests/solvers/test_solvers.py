@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from maxmargin import Problem, Status
 from maxmargin.solvers import SOLVERS, DualCoordinateDescent, InteriorPoint, choose
 from maxmargin.solvers.choice import Relay
-from maxmargin.solvers.interior_point import centred_hinge, centred_squared_hinge, rows_in_their_span
+from maxmargin.solvers.interior_point import centred_hinge, centred_squared_hinge
 from tests.conftest import tall
 from tests.oracles import clarabel_optimum, objective
 
@@ -63,14 +63,6 @@ def test_more_columns_than_rows(solver):
     solution = SOLVERS[solver](tol=1e-9).solve(problem)
     assert solution.gap <= 1e-9
     assert solution.primal == pytest.approx(clarabel_optimum(X, y, problem.cost, 1), rel=1e-8)
-
-
-def test_rows_in_their_span_keep_all_inner_products():
-    X = np.random.default_rng(1).standard_normal((12, 400))
-    X[5] = X[2] + X[3]  # rank 11
-    L = rows_in_their_span(Problem.from_arrays(X, np.arange(12) % 2), 1)
-    assert L.shape == (12, 11)
-    np.testing.assert_allclose(L @ L.T, X @ X.T, rtol=1e-10, atol=1e-9)
 
 
 @pytest.mark.parametrize("solver", SLACK_SOLVERS)

@@ -182,7 +182,7 @@ def test_warm_start_of_a_finished_fit_costs_little(options):
 @pytest.mark.parametrize("options", [{}, {"penalty": "l1"}, {"multi_class": "ovr"}])
 def test_time_limit_leaves_a_certified_model(options):
     X, y = blobs(4000, 100, 4)
-    machine = LogisticRegression(C=100.0, max_seconds=0.001, **options)
+    machine = LogisticRegression(C=100.0, max_seconds=1e-5, **options)
     with pytest.warns(ConvergenceWarning, match="time limit"):
         machine.fit(X, y)
     assert machine.certificate_.verify(X, y)

@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 import maxmargin._core as _core
-from maxmargin.inputs import LabelledRows, number_in
+from maxmargin.inputs import LabelledRows, number_in, one_column
 from maxmargin.kernels import GramRows, Precomputed, make_kernel
 from maxmargin.online.base import Course, OnlineMachine, Order, Vector, checked_radius, checked_rows
 from maxmargin.online.dual import dual_pass
@@ -147,7 +146,7 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         self._check_passes()
         number_in("margin", self.margin, 0.0, 1e100)
-        data = LabelledRows.from_arrays(X, column_or_1d(y, warn=True))
+        data = LabelledRows.from_arrays(X, one_column(y))
         kernel = make_kernel(self.kernel, gamma=self.gamma, coef0=self.coef0, degree=self.degree, X=data.X)
         self._gain_now = self._gain(kernel, data)
         self._gram_now = GramRows(kernel, data.X)

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import validate_data
 
 import maxmargin._core as _core
-from maxmargin.inputs import LabelledRows, check_rows, check_targets, number_in
+from maxmargin.inputs import LabelledRows, check_rows, check_targets, number_in, one_column
 from maxmargin.online.base import Course, OnlineMachine, Vector, checked_rows, whole_number
 from maxmargin.online.labels import declared_classes, known_labels, signed_labels
 from maxmargin.online.memory import Memory, refuse_two_starts, same_kind, set_start
@@ -165,7 +164,7 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         self._check_passes()
-        y = column_or_1d(y, warn=True)
+        y = one_column(y)
         data = LabelledRows.from_arrays(X, y)
         self._look_at(data.X, data.rows, whole=True)
         n_cols = data.rows.shape[1]
@@ -200,7 +199,7 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         known = declared_classes(self, classes)
         X_checked, rows = check_rows(X)
         validate_data(self, X, skip_check_array=True, reset=first)
-        position = known_labels(column_or_1d(y, warn=True), rows.shape[0], known)
+        position = known_labels(one_column(y), rows.shape[0], known)
         self._look_at(X_checked, rows, whole=False)
         memories = self._machines(len(known), rows.shape[1])
         if not first:
@@ -289,7 +288,7 @@ class OnlineRegressor(RegressorMixin, LinearRule):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         self._check_passes()
-        y = column_or_1d(y, warn=True)
+        y = one_column(y)
         X_checked, rows = check_rows(X)
         target = check_targets(y, rows.shape[0])
         self._look_at(X_checked, rows, whole=True)
@@ -317,7 +316,7 @@ class OnlineRegressor(RegressorMixin, LinearRule):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         X_checked, rows = check_rows(X)
         validate_data(self, X, skip_check_array=True, reset=first)
-        target = check_targets(column_or_1d(y, warn=True), rows.shape[0])
+        target = check_targets(one_column(y), rows.shape[0])
         self._look_at(X_checked, rows, whole=False)
         memories = [self._fresh(rows.shape[1])]
         if not first:

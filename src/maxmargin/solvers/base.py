@@ -76,7 +76,7 @@ def recover(
     *,
     compete: bool = True,
 ) -> Point:
-    """A certified point from any dual point and, if given, the solver's own hyperplane (w, b).
+    """A certified point from any dual point and, if given, the solver's own hyperplane (w, b), or only its bias.
 
     The hyperplane Σ alpha sign x that the dual point induces competes with (w, b); the one with the lower objective
     wins. ``compete=False`` trusts (w, b): where it minimises a smooth primal, the other one is a gradient step away.
@@ -88,11 +88,12 @@ def recover(
     signed_sum = float(coefficient.sum())
     scale = problem.bias.value if problem.bias.penalised else 0.0
     dual = -0.5 * float(induced @ induced) - 0.5 * (scale * signed_sum) ** 2 - dual_loss(problem, alpha)
-    best = None
+    best, of_alpha = None, scale**2 * signed_sum
     if w is not None:
-        best = _hyperplane(problem, w.copy(), scale**2 * signed_sum if b is None else b, n_threads)
+        best = _hyperplane(problem, w.copy(), of_alpha if b is None else b, n_threads)
     if best is None or (compete and best.primal - dual > 1e-12 * abs(best.primal)):
-        other = _hyperplane(problem, induced, scale**2 * signed_sum, n_threads)
+        guess = b if problem.bias.free and b is not None else of_alpha
+        other = _hyperplane(problem, induced, guess, n_threads)
         best = other if best is None or other.primal < best.primal else best
     gap = relative_gap(best.primal, dual, 0.0)
     return Point(alpha, best.w, best.b, best.interval, best.primal, dual, gap, best.scores)
@@ -108,7 +109,7 @@ class _Hyperplane:
 
 
 def _hyperplane(problem: Problem, w: Vector, b: float, n_threads: int) -> _Hyperplane:
-    """(w, b) with the best bias (``b`` itself unless the bias is free) and its objective."""
+    """(w, b) with the best bias (``b`` itself unless the bias is free, else a guess) and its objective."""
     interval, scores = (b, b), np.empty(problem.n_rows)
     _core.scores(problem.rows, w, 0.0, scores, n_threads)
     if problem.bias.free:
@@ -143,18 +144,23 @@ def starting_point(problem: Problem, start: Start, n_threads: int) -> Point | No
     return recover(problem, start, n_threads)
 
 
-def uncertified(problem: Problem, start: Solution, n_threads: int) -> Point:
-    """A start whose dual value nobody has computed: its gap counts as infinite. One pass instead of three.
+def uncertified(problem: Problem, start: Solution | None, n_threads: int) -> Point:
+    """A start, w = 0 if there is none, whose dual value nobody has computed: its gap counts as infinite.
 
-    Where the loss is smooth the multipliers are those of the hyperplane at the present costs.
+    One pass instead of three. The multipliers of a smooth loss are those of the hyperplane at the present costs.
     """
-    scores = np.empty(problem.n_rows)
-    _core.scores(problem.rows, start.w, 0.0, scores, n_threads)
-    alpha = start.alpha
+    scores = np.zeros(problem.n_rows)
+    if isinstance(start, Solution):
+        alpha, w, b = start.alpha, start.w, start.b
+        _core.scores(problem.rows, w, 0.0, scores, n_threads)
+    else:
+        alpha, w, b = scores, np.zeros(problem.n_cols), 0.0
+        if problem.bias.free:
+            b = sum(problem.loss.best_bias(scores, problem.y, problem.cost)) / 2.0
     if problem.loss.smooth:
-        alpha = problem.cost * problem.loss.share(problem.loss.residual(scores + start.b, problem.y))
-    primal = problem.objective(0.5 * float(start.w @ start.w), scores + start.b, start.b)
-    return Point(alpha, start.w, start.b, (start.b, start.b), primal, -math.inf, math.inf, scores)
+        alpha = problem.cost * problem.loss.share(problem.loss.residual(scores + b, problem.y))
+    primal = problem.objective(0.5 * float(w @ w), scores + b, b)
+    return Point(alpha, w, b, (b, b), primal, -math.inf, math.inf, scores)
 
 
 def better(a: Point | None, b: Point) -> Point:

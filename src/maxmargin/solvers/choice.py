@@ -89,8 +89,8 @@ def choose(problem: Problem) -> tuple[str, str]:
     if len(able) == 1:
         return able[0], f"{about}: the solver for penalty {problem.penalty!r} and loss {problem.loss.name!r}"
     direct = has_interior_point(problem)
-    spread = 1.0 if sparse else column_spread(problem.X)
-    if spread > LARGEST_SPREAD and direct:
+    spread = column_spread(problem.X) if direct and not sparse else 1.0
+    if spread > LARGEST_SPREAD:
         return "interior_point", f"{about}, whose scales differ by a factor of {spread:.0e}"
     if sparse and high_dimensional(problem):
         return "dual_cd", f"{about}: sparse rows in many dimensions are nearly orthogonal, single steps suffice"

@@ -29,8 +29,11 @@ from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, bias_gain, recover
 from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.screening import proven
+from maxmargin.solvers.span import is_wide, solve_in_span
 
 Vector = NDArray[np.float64]
+
+MOST_ROWS = 500  # of few rows with many columns: their Gram matrix costs less than some epochs
 
 
 @dataclass(frozen=True)
@@ -69,8 +72,14 @@ class DualCoordinateDescent:
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         watch = watch or Watch()
-        with blas_guard:
+
+        def run(problem: Problem, start: Start) -> Solution:
             return _Run(self, problem, watch, start).solve()
+
+        with blas_guard:
+            if not sp.issparse(problem.X) and is_wide(problem, MOST_ROWS):
+                return solve_in_span(self, run, problem, start, watch)
+            return run(problem, start)
 
 
 class _Run:

@@ -18,11 +18,8 @@ vector machine training, 2011.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-import scipy.linalg.lapack as lapack
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
@@ -32,24 +29,13 @@ from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import Point, Start, as_solution, better, recover, starting_point
 from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.newton_system import Breakdown, NormalSystem
+from maxmargin.solvers.span import is_wide, solve_in_span
 
 Vector = NDArray[np.float64]
 
 EARLY_POLISH = 1e-4  # from this gap on, the active set can usually be guessed
 POLISHED = 1e-10
 EXACT = 1e-12
-
-
-def rows_in_their_span(problem: Problem, n_threads: int, watch: _core.Watch | None = None) -> NDArray[np.float64]:
-    """n rows of at most n columns with the same inner products as X: the problem seen within its own span."""
-    n = problem.n_rows
-    G = np.empty((n, n))
-    _core.gram(problem.rows, np.arange(n, dtype=np.int64), G, n_threads, watch)
-    factor, pivot, rank, _ = lapack.dpstrf(G.T, lower=1, overwrite_a=1)
-    rank = max(int(rank), 1)
-    L = np.empty((n, rank))
-    L[pivot - 1] = np.tril(factor)[:, :rank]
-    return L
 
 
 def centred_hinge(shortfall: Vector, cost: Vector, mu: float) -> tuple[Vector, Vector]:
@@ -79,27 +65,17 @@ class _Constraints:
     sides: int
 
     @classmethod
-    def of(cls, problem: Problem, rows: Any) -> _Constraints:
-        """``rows`` is a matrix with the inner products of X."""
+    def of(cls, problem: Problem) -> _Constraints:
         if not problem.loss.regression:
-            return cls(_view(rows, problem), problem.sign, problem.target, problem.cost, 1)
-        epsilon = problem.box.kink
-        doubled = sp.vstack([rows, rows], format="csr") if sp.issparse(rows) else np.vstack([rows, rows])
+            return cls(problem.rows, problem.sign, problem.target, problem.cost, 1)
+        epsilon, twice = problem.box.kink, np.tile(np.arange(problem.n_rows), 2)
         sign = np.repeat([1.0, -1.0], problem.n_rows)
         target = np.concatenate([problem.y - epsilon, -(problem.y + epsilon)])
-        return cls(_view(doubled, problem), sign, target, np.concatenate([problem.cost, problem.cost]), 2)
+        return cls(problem.take_rows(twice), sign, target, np.concatenate([problem.cost, problem.cost]), 2)
 
     def multipliers(self, alpha: Vector) -> Vector:
         """One signed multiplier for each row of the problem."""
         return alpha if self.sides == 1 else alpha[: len(alpha) // 2] - alpha[len(alpha) // 2 :]
-
-
-def _view(rows: Any, problem: Problem) -> _core.Rows:
-    if rows is problem.X:
-        return problem.rows
-    if sp.issparse(rows):
-        return _core.Rows.csr(rows.data, rows.indices, rows.indptr, rows.shape[1])
-    return _core.Rows.dense(rows)
 
 
 class _Iterate:
@@ -253,8 +229,14 @@ class InteriorPoint:
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         watch = watch or Watch()
-        with blas_guard:
+
+        def run(problem: Problem, start: Start) -> Solution:
             return _Run(self, problem, watch).solve(start)
+
+        with blas_guard:
+            if is_wide(problem, problem.n_rows):
+                return solve_in_span(self, run, problem, start, watch)
+            return run(problem, start)
 
 
 class _Run:
@@ -273,9 +255,9 @@ class _Run:
         iterate: _Iterate | None = None
         try:
             if self.best is None or self.best.gap > self.solver.tol:
-                constraints = _Constraints.of(problem, self._rows())
+                constraints = _Constraints.of(problem)
                 iterate = _Iterate(problem, constraints, self.n_threads)
-                warm = self.best is not None and self.best.gap < 0.5 and self._same_columns(iterate)
+                warm = self.best is not None and self.best.gap < 0.5
                 if warm and self.best is not None:
                     iterate.centre_at(self.best, self.best.w)
                 status = self._loop(iterate)
@@ -285,7 +267,7 @@ class _Run:
             if status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
                 iterate = None  # its memory is free now
                 done = self.best is not None and self.best.gap <= self.solver.tol
-                self._polish(200 if not done else 30 if problem.n_cols <= problem.n_rows else 10)
+                self._polish(200 if not done else 30 if self._overdetermined else 10)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except _core.DeadlineReached:
@@ -299,6 +281,11 @@ class _Run:
             problem, best, status, solver.tol, self.history, n_iter, self.watch, solver.name, solver.reason
         )
 
+    @property
+    def _overdetermined(self) -> bool:
+        """So many more rows than columns that steps of the polish, on a part of the rows, are the cheaper ones."""
+        return self.problem.n_rows >= 2 * self.problem.n_cols
+
     def _polish(self, max_steps: int) -> bool:
         """Whether the active set's solution could be reached from the best point, to some ten digits."""
         if not self.solver.polish or self.best is None or self.best.gap <= EXACT:
@@ -311,19 +298,10 @@ class _Run:
             self.polish_steps += polish.steps
         return self.best.gap <= min(POLISHED, self.solver.tol)
 
-    def _rows(self) -> Any:
-        problem = self.problem
-        if problem.n_cols <= max(problem.n_rows, 300):
-            return problem.X
-        return rows_in_their_span(problem, self.n_threads, self.watch.core)
-
-    def _same_columns(self, iterate: _Iterate) -> bool:
-        return iterate.rows.shape[1] == self.problem.n_cols
-
     def _certify(self, iterate: _Iterate) -> float:
         d, bias = self.problem.n_cols, self.problem.bias
-        w = np.ascontiguousarray(iterate.v[:d]) if self._same_columns(iterate) else None
-        b = bias.value * float(iterate.v[-1]) if bias.value and w is not None else None
+        w = np.ascontiguousarray(iterate.v[:d])
+        b = bias.value * float(iterate.v[-1]) if bias.value else None
         iterate.drop_scratch()
         found = recover(self.problem, iterate.constraints.multipliers(iterate.alpha), self.n_threads, w, b)
         self.best = better(self.best, found)
@@ -331,7 +309,7 @@ class _Run:
 
     def _loop(self, iterate: _Iterate) -> Status:
         tol, misses, tiny_steps = self.solver.tol, 0, 0
-        early = self.solver.polish and self._same_columns(iterate)  # in the rows' span an iteration is cheaper
+        early = self.solver.polish and self._overdetermined
         while True:
             products = iterate.complementarity()
             gap = products / max(iterate.primal_estimate(), 1e-300)

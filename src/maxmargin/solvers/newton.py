@@ -27,9 +27,11 @@ from maxmargin.runtime import Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, recover, starting_point, uncertified
 from maxmargin.solvers.newton_method import NewtonMethod
+from maxmargin.solvers.span import is_wide, solve_in_span
 
 Vector = NDArray[np.float64]
 
+MOST_ROWS = 5000  # of few rows with many columns, whose Gram matrix is held
 SAMPLE = 8  # a sample holds one row in eight
 
 
@@ -67,8 +69,14 @@ class Newton:
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         watch = watch or Watch()
-        with blas_guard:
+
+        def run(problem: Problem, start: Start) -> Solution:
             return _Run(self, problem, watch).solve(start)
+
+        with blas_guard:
+            if not sp.issparse(problem.X) and is_wide(problem, MOST_ROWS):
+                return solve_in_span(self, run, problem, start, watch)
+            return run(problem, start)
 
 
 class _Run:
@@ -170,7 +178,9 @@ class _Run:
 
 
 def from_nothing(problem: Problem, n_threads: int) -> Point:
-    """w = 0, with multipliers in the middle of their range where they have two ends."""
+    """w = 0, with multipliers in the middle of their range where they have two ends and the loss has corners."""
+    if problem.loss.smooth:
+        return uncertified(problem, None, n_threads)
     lower, upper = problem.loss.domain(problem.cost)
     bounded = np.isfinite(upper)
     middle = np.where(bounded, 0.5 * (np.where(bounded, lower, 0.0) + np.where(bounded, upper, 0.0)), 0.0)

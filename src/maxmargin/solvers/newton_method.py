@@ -308,13 +308,13 @@ class NewtonMethod:
         """Direction (dw, db) and step length; fills d_scores."""
         bias, d = self.problem.bias, len(work.w)
         v = system.solve(gradient)
-        if not np.all(np.isfinite(v)):
+        if not np.isfinite(v).all():
             raise Breakdown("the Newton step is not finite")
         dw = np.ascontiguousarray(v[:d])
         db = bias.value * float(v[d]) if bias.value else 0.0
         _core.scores(work.rows, dw, 0.0, d_scores, self.n_threads, self.watch.core)
         curve.along(d_scores + db)
-        step = self._line_search(work, curve, dw, db, ridge, centre)
+        step = self._line_search(work, curve, dw, db, ridge, centre, -float(gradient @ v))
         self.steps += 1
         return dw, db, step
 
@@ -335,9 +335,9 @@ class NewtonMethod:
         return size <= max(math.sqrt(apart), 4.0 * self.rounding) and balanced
 
     def _line_search(
-        self, work: _WorkingSet, curve: Curve, dw: Vector, db: float, ridge: float, centre: float
+        self, work: _WorkingSet, curve: Curve, dw: Vector, db: float, ridge: float, centre: float, at_zero: float
     ) -> float:
-        """The exact minimiser along the direction: a root of the rising derivative."""
+        """The exact minimiser along the direction: a root of the rising derivative, which is ``at_zero`` at first."""
         bias = self.problem.bias
         along = float((work.w - work.fixed_w) @ dw) - work.fixed_sum * db
         curvature = float(dw @ dw)
@@ -351,7 +351,7 @@ class NewtonMethod:
         def slope(t: float) -> float:
             return along + t * curvature - curve.pull(t)
 
-        at_zero, at_one = slope(0.0), slope(1.0)
+        at_one = slope(1.0)
         if at_one <= (1e-10 if curve.exact else 0.1) * abs(at_zero):
             return 1.0
         low, high, f_low, f_high = 0.0, 1.0, at_zero, at_one
@@ -369,8 +369,11 @@ class NewtonMethod:
 
 def _thinned(D: Vector, n_cols: int) -> Vector:
     """Curvatures of every k-th active row only, k times as large; D itself where there are few rows for the columns."""
+    per_stride = 20 * (n_cols + 1)
+    if len(D) < 2 * per_stride:
+        return D
     active = np.flatnonzero(D)
-    stride = min(8, len(active) // (20 * (n_cols + 1)))
+    stride = min(8, len(active) // per_stride)
     if stride < 2:
         return D
     thin, kept = np.zeros_like(D), active[::stride]

@@ -30,8 +30,8 @@ class Cholesky:
     """
 
     def __init__(self, H: Vector, *, careful: bool = True) -> None:
-        diagonal = np.diag(H).copy()
-        if not np.all(np.isfinite(diagonal)) or np.any(diagonal < 1e-290):
+        diagonal = np.diag(H)
+        if not 1e-290 <= diagonal.min() <= diagonal.max() < np.inf:  # false for NaN, too
             raise Breakdown("a diagonal entry is not positive")
         self.careful = careful
         if careful:
@@ -49,7 +49,7 @@ class Cholesky:
         shift = 1e-15
         while True:
             work = H.copy()
-            work[np.diag_indices_from(work)] += shift
+            work.reshape(-1)[:: len(work) + 1] += shift
             self.factor, info = lapack.dpotrf(work.T, lower=1, clean=0, overwrite_a=1)
             if info == 0:
                 return
@@ -86,7 +86,7 @@ class NormalSystem:
         size = d + (bias.value != 0.0)
         H = np.zeros((size, size))  # the core fills one triangle; garbage in the other would warn when it is scaled
         _core.normal_matrix(rows, D, bias.value, H, borrowed_blas(), n_threads, watch)
-        H[np.arange(d), np.arange(d)] += 1.0
+        H.reshape(-1)[: d * size : size + 1] += 1.0
         if bias.value != 0.0:
             H[d, d] += 1.0 if bias.penalised else bias_ridge
         self.factor = Cholesky(H, careful=careful)
@@ -128,7 +128,7 @@ class GramCache:
 
     def _afresh(self, chosen: NDArray[np.int64], watch: _core.Watch | None) -> Vector:
         G = np.zeros((len(chosen), len(chosen)))
-        _core.gram(self.rows, chosen, G, self.n_threads, watch)
+        _core.gram(self.rows, chosen, G, borrowed_blas(), self.n_threads, watch)
         G = np.triu(G) + np.triu(G, 1).T
         if len(chosen) <= self.MOST_ROWS:
             self.place[self.known] = -1
@@ -163,7 +163,7 @@ class GramSystem:
         n = len(self.active)
         if n:
             K = (cache or GramCache(rows, n_threads)).gram(self.active, watch)
-            K[np.arange(n), np.arange(n)] += 1.0 / D[self.active]
+            K.reshape(-1)[:: n + 1] += 1.0 / D[self.active]
             self.factor = Cholesky(K)
             self.ones = self.factor.solve(np.full(n, bias.value)) if bias.value else np.zeros(n)
 

@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.estimators import VersionedState
@@ -21,6 +20,7 @@ from maxmargin.inputs import (
     check_targets,
     check_weights,
     number_in,
+    one_column,
     truth_value,
 )
 from maxmargin.positions import InputError, as_array, check_positions
@@ -101,7 +101,7 @@ class LinearClassifier(LinearClassifierMixin, LinearMachine):
         self._check_parameters()
         require_targets(self, y)
         class_weight = getattr(self, "class_weight", None)
-        data = LabelledRows.from_arrays(X, column_or_1d(y, warn=True), sample_weight, class_weight)
+        data = LabelledRows.from_arrays(X, one_column(y), sample_weight, class_weight)
         positive = range(1, 2) if len(data.classes) == 2 else range(len(data.classes))
         Y = np.stack([np.where(data.position == k, 1.0, -1.0) for k in positive], axis=1)
         self._single = Y.shape[1] == 1

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.estimators import VersionedState, warn
-from maxmargin.inputs import LabelledRows, check_sizes, number_in
+from maxmargin.inputs import LabelledRows, check_sizes, number_in, one_column
 from maxmargin.positions import InputError, shown
 from maxmargin.squares.base import check_solution, checked_for_scores, require_targets
 from maxmargin.squares.centred import Vector
@@ -98,7 +97,7 @@ class FisherDiscriminant(
         """
         check_threshold(self.threshold)
         require_targets(self, y)
-        data = LabelledRows.from_arrays(X, column_or_1d(y, warn=True), sample_weight)
+        data = LabelledRows.from_arrays(X, one_column(y), sample_weight)
         check_shape(data)
         first, second = (ClassScatter.of(data, k) for k in range(2))
         with np.errstate(over="ignore", invalid="ignore"):

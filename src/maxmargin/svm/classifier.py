@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils import column_or_1d
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -25,7 +24,7 @@ from maxmargin.certificates import (
     Separability,
     judge_separability,
 )
-from maxmargin.inputs import LabelledRows, check_weights, positive_number
+from maxmargin.inputs import LabelledRows, check_weights, one_column, positive_number
 from maxmargin.losses import Loss
 from maxmargin.positions import check_positions
 from maxmargin.problem import Bias, check_penalty, make_bias
@@ -62,7 +61,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         progress = FitProgress(self, self.verbose, self.tol)
-        y = column_or_1d(y, warn=True)
+        y = one_column(y)
         loss = self._loss()
         bias = make_bias(self.fit_intercept, self.penalize_intercept, self.intercept_scaling)
         C = positive_number("C", self.C, infinite=True)
@@ -96,8 +95,8 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         tasks = split(data, scheme, C=C, loss=loss, penalty=self.penalty, bias=bias)
         starts = self._previous(len(tasks), len(data.position))
         seed = self._seed()
-        for task in tasks:
-            self._make_solver(task.problem, 1, seed)  # raises before any work if the solver does not fit
+        if len(tasks) > 1:
+            self._make_solver(tasks[0].problem, 1, seed)  # raises before any thread starts if the solver does not fit
         solutions, watch = solve_all(
             tasks, lambda problem, threads: self._make_solver(problem, threads, seed), starts, n_threads,
             self.max_seconds, progress,

@@ -94,7 +94,7 @@ def solve_all(
 
 
 def _left(max_seconds: float | None, watch: Watch) -> float | None:
-    return None if max_seconds is None else max(1e-3, max_seconds - watch.seconds)
+    return None if max_seconds is None else max(1e-9, max_seconds - watch.seconds)
 
 
 def _follow(futures: list[Future[Solution]], watch: Watch, watches: list[Watch]) -> None:

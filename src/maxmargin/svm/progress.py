@@ -42,6 +42,7 @@ class FitProgress:
     def __init__(self, estimator: Any, verbose: int, tol: float) -> None:
         self.estimator, self.verbose, self.tol = estimator, verbose, tol
         self.context = estimator._init_callback_context(max_subtasks=N_CHUNKS)
+        self.heard = bool(getattr(estimator, "_skl_callbacks", None))
         self.done = 0
         self.stop = False
 
@@ -59,7 +60,7 @@ class FitProgress:
         return self.stop
 
     def _advance_to(self, chunk: int) -> None:
-        while self.done < chunk and not self.stop:
+        while self.heard and self.done < chunk and not self.stop:
             task = self.context.subcontext(task_name="gap")
             task.call_on_fit_task_begin(estimator=self.estimator)
             self.stop = bool(task.call_on_fit_task_end(estimator=self.estimator))

@@ -9,10 +9,10 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 from sklearn.callback import with_callbacks
-from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.certificates import OptimalityCertificate
+from maxmargin.inputs import one_column
 from maxmargin.positions import check_positions
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
@@ -153,7 +153,7 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
         progress = FitProgress(self, self.verbose, self.tol)
         problem = Problem.regression(
             X,
-            column_or_1d(y, warn=True),
+            one_column(y),
             sample_weight=sample_weight,
             C=self.C,
             loss=self.loss,
