@@ -1,4 +1,4 @@
-"""What every estimator shares: warnings that point at the caller, and pickles that know which version wrote them."""
+"""What every estimator shares: warnings that point at the caller, labels in one column, pickles with a version."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import sys
 import warnings
 from typing import Any
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
+from sklearn.utils import column_or_1d
 
 import maxmargin._core as _core
 
@@ -23,6 +25,11 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
 
 def _is_inside(module: str) -> bool:
     return module.split(".")[0] == "maxmargin" or module.startswith("sklearn.callback")
+
+
+def one_column(y: Any) -> Any:
+    """y as a vector; a table of one column counts as one, with scikit-learn's warning."""
+    return y if type(y) is np.ndarray and y.ndim == 1 else column_or_1d(y, warn=True)
 
 
 class ConvergenceWarning(_SklearnConvergenceWarning):

@@ -184,15 +184,6 @@ def _check_finite(X: Any, rows: _core.Rows) -> None:
             )
 
 
-def one_column(y: Any) -> Any:
-    """y as a vector; a table of one column counts as one, with scikit-learn's warning."""
-    if type(y) is np.ndarray and y.ndim == 1:
-        return y
-    from sklearn.utils import column_or_1d
-
-    return column_or_1d(y, warn=True)
-
-
 def _one_per_row(y: Any, n_rows: int, what: str) -> NDArray[Any]:
     """y as a vector with one entry per row of X."""
     given = as_array(y, "y")

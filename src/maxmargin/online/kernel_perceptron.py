@@ -10,7 +10,8 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import validate_data
 
 import maxmargin._core as _core
-from maxmargin.inputs import LabelledRows, number_in, one_column
+from maxmargin.estimators import one_column
+from maxmargin.inputs import LabelledRows, number_in
 from maxmargin.kernels import GramRows, Precomputed, make_kernel
 from maxmargin.online.base import Course, OnlineMachine, Order, Vector, checked_radius, checked_rows
 from maxmargin.online.dual import dual_pass

@@ -12,7 +12,8 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.validation import validate_data
 
 import maxmargin._core as _core
-from maxmargin.inputs import LabelledRows, check_rows, check_targets, number_in, one_column
+from maxmargin.estimators import one_column
+from maxmargin.inputs import LabelledRows, check_rows, check_targets, number_in
 from maxmargin.online.base import Course, OnlineMachine, Vector, checked_rows, whole_number
 from maxmargin.online.labels import declared_classes, known_labels, signed_labels
 from maxmargin.online.memory import Memory, refuse_two_starts, same_kind, set_start

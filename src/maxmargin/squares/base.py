@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin.estimators import VersionedState
+from maxmargin.estimators import VersionedState, one_column
 from maxmargin.inputs import (
     LabelledRows,
     check_rows,
@@ -20,7 +20,6 @@ from maxmargin.inputs import (
     check_targets,
     check_weights,
     number_in,
-    one_column,
     truth_value,
 )
 from maxmargin.positions import InputError, as_array, check_positions

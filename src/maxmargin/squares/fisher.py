@@ -10,8 +10,8 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin.estimators import VersionedState, warn
-from maxmargin.inputs import LabelledRows, check_sizes, number_in, one_column
+from maxmargin.estimators import VersionedState, one_column, warn
+from maxmargin.inputs import LabelledRows, check_sizes, number_in
 from maxmargin.positions import InputError, shown
 from maxmargin.squares.base import check_solution, checked_for_scores, require_targets
 from maxmargin.squares.centred import Vector

@@ -24,7 +24,8 @@ from maxmargin.certificates import (
     Separability,
     judge_separability,
 )
-from maxmargin.inputs import LabelledRows, check_weights, one_column, positive_number
+from maxmargin.estimators import one_column
+from maxmargin.inputs import LabelledRows, check_weights, positive_number
 from maxmargin.losses import Loss
 from maxmargin.positions import check_positions
 from maxmargin.problem import Bias, check_penalty, make_bias

@@ -12,7 +12,7 @@ from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.certificates import OptimalityCertificate
-from maxmargin.inputs import one_column
+from maxmargin.estimators import one_column
 from maxmargin.positions import check_positions
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
