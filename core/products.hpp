@@ -228,7 +228,8 @@ void add_gram(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, i
     }
 }
 
-// Dense rows: a sum over columns in parts, a piece of each part at a time so that the watch is asked now and then.
+// Dense rows: a sum over columns in parts, a piece of each part at a time so that the watch is asked now and
+// then.
 template <class T>
 void gram_of(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, double* G, const Blas& blas,
              const Execution& how) {

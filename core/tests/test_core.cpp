@@ -161,7 +161,8 @@ void test_products(const Kernels& k, const Matrix& m) {
     for (index_t l = 0; l < n; ++l) chosen[l] = l * l * 31 % m.n;
     Vec wanted(n * n);
     for (index_t j = 0; j < n * n; ++j) wanted[j] = m.dot(chosen[j % n], m.row(chosen[j / n]));
-    const Vec G = result(n * n, [&](auto to, auto how) { k.gram(v, chosen.data(), n, to, Blas{dsyrk}, how); });
+    const Vec G =
+        result(n * n, [&](auto to, auto how) { k.gram(v, chosen.data(), n, to, Blas{dsyrk}, how); });
     CHECK(close(upper_triangle(G, n), upper_triangle(wanted, n)));
     const std::vector<std::int64_t> lines(chosen.begin(), chosen.begin() + n / 3);
     const auto n_lines = static_cast<index_t>(lines.size());
