@@ -73,16 +73,16 @@ void bind_products(nb::module_& m) {
     m.def(
         "normal_matrix",
         [](const Rows& rows, In D, double bias, Array<double, 2> H, const Blas& blas, int n_threads,
-           PyWatch* watch) {
+           PyWatch* watch, bool add) {
             at(D, rows.view.n_rows, "D");
             const auto size = static_cast<std::size_t>(rows.view.n_cols + (bias != 0.0));
             expect(H.shape(0) == size && H.shape(1) == size, "H has a wrong shape");
             run(n_threads, watch, [&](const Execution& how) {
-                core().normal_matrix(rows.view, D.data(), BiasColumn{bias}, H.data(), blas, how);
+                core().normal_matrix(rows.view, D.data(), BiasColumn{bias}, add, H.data(), blas, how);
             });
         },
         "rows"_a, "D"_a.noconvert(), "bias"_a, "H"_a.noconvert(), "blas"_a, "n_threads"_a,
-        "watch"_a.none() = nb::none());
+        "watch"_a.none() = nb::none(), "add"_a = false);
     m.def(
         "gram",
         [](const Rows& rows, Array<const std::int64_t, 1> chosen, Array<double, 2> G, const Blas& blas,

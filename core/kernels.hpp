@@ -239,8 +239,8 @@ struct Kernels {
     // out = Σ coefficient_i x_i  (n_cols entries)
     void (*combine)(const RowsView&, const double* coefficient, double* out, const Execution&);
     void (*squared_norms)(const RowsView&, double* out, const Execution&);
-    // H = Σ D_i (x_i, bias)(x_i, bias)ᵀ, row-major upper triangle, size n_cols + (bias.value != 0)
-    void (*normal_matrix)(const RowsView&, const double* D, BiasColumn, double* H, const Blas&,
+    // H (+)= Σ D_i (x_i, bias)(x_i, bias)ᵀ, row-major upper triangle, size n_cols + (bias.value != 0)
+    void (*normal_matrix)(const RowsView&, const double* D, BiasColumn, bool add, double* H, const Blas&,
                           const Execution&);
     // G_jk = <x_rows[j], x_rows[k]>, row-major upper triangle
     void (*gram)(const RowsView&, const std::int64_t* rows, index_t n, double* G, const Blas&,

@@ -66,9 +66,9 @@ inline index_t part_begin(index_t part, index_t n_parts, index_t n_rows) { retur
 // The partial results of a sum over rows: part 0 is the result itself, the others have memory of their own.
 class Parts {
   public:
-    Parts(double* result, index_t n_parts, index_t size)
+    Parts(double* result, index_t n_parts, index_t size, bool keep = false)
         : result_(result), n_parts_(n_parts), size_(size), others_((n_parts - 1) * size) {
-        for (index_t j = 0; j < size; ++j) result[j] = 0.0;
+        for (index_t j = 0; !keep && j < size; ++j) result[j] = 0.0;
     }
     double* operator[](index_t p) { return p == 0 ? result_ : others_ + (p - 1) * size_; }
     // result = part 0 + part 1 + …, always in this order.
@@ -119,11 +119,12 @@ inline void combine(const RowsView& view, const double* c, double* out, const Ex
     });
 }
 
-// C += A Aᵀ for row-major blocks: `block` holds n_rows rows of length size; C row-major, upper triangle.
-inline void add_outer(const Blas& blas, double* block, int n_rows, int size, double* C) {
+// C += factor·AᵀA for row-major blocks: `block` holds n_rows rows of length size; C row-major, upper
+// triangle.
+inline void add_outer(const Blas& blas, double* block, int n_rows, int size, double factor, double* C) {
     char uplo = 'L', trans = 'N';  // column-major lower = row-major upper
     double one = 1.0;
-    blas.dsyrk(&uplo, &trans, &size, &n_rows, &one, block, &size, &one, C, &size);
+    blas.dsyrk(&uplo, &trans, &size, &n_rows, &factor, block, &size, &one, C, &size);
 }
 
 inline constexpr index_t block_rows = 256, block_columns = 256;
@@ -132,20 +133,22 @@ template <class T>
 void add_normal(const DenseRows<T>& rows, const double* D, BiasColumn bias, index_t begin, index_t end,
                 double* H, double* block, const Blas& blas) {
     const index_t size = rows.n_cols + (bias.value != 0.0);
-    int held = 0;
-    for (index_t i = begin; i < end; ++i) {
-        if (D[i] != 0.0) {
-            const double root = std::sqrt(D[i]);
+    for (const double sign : {1.0, -1.0}) {
+        int held = 0;
+        const auto flush = [&] {
+            if (held > 0) add_outer(blas, block, held, static_cast<int>(size), sign, H);
+            held = 0;
+        };
+        for (index_t i = begin; i < end; ++i) {
+            if (sign > 0.0 ? D[i] <= 0.0 : !(D[i] < 0.0)) continue;  // NaN counts as positive
+            const double root = std::sqrt(sign * D[i]);
             const T* x = rows.row(i);
             double* out = block + held * size;
             for (index_t j = 0; j < rows.n_cols; ++j) out[j] = root * static_cast<double>(x[j]);
             if (bias.value != 0.0) out[rows.n_cols] = root * bias.value;
-            ++held;
+            if (++held == block_rows) flush();
         }
-        if (held == block_rows || (i + 1 == end && held > 0)) {
-            add_outer(blas, block, held, static_cast<int>(size), H);
-            held = 0;
-        }
+        flush();
     }
 }
 
@@ -167,16 +170,18 @@ void add_normal(const CsrRows<T, I>& rows, const double* D, BiasColumn bias, ind
     }
 }
 
-inline void normal_matrix(const RowsView& view, const double* D, BiasColumn bias, double* H, const Blas& blas,
-                          const Execution& how) {
+inline void normal_matrix(const RowsView& view, const double* D, BiasColumn bias, bool add, double* H,
+                          const Blas& blas, const Execution& how) {
     visit(view, [&](auto rows) {
         const index_t size = rows.n_cols + (bias.value != 0.0), area = size * size;
         if (size == 0) return;
-        const index_t work = rows.n_rows * rows.cost() * rows.cost() / 2;
-        const index_t n_parts = parts_for(rows.n_rows, area, work);
+        index_t active = 0;
+        for (index_t i = 0; i < rows.n_rows; ++i) active += D[i] != 0.0;
+        const index_t work = active * rows.cost() * rows.cost() / 2;
+        const index_t n_parts = parts_for(active, area, work);
         const bool dense = view.layout == RowsView::Layout::dense;
         const index_t block = dense ? block_rows * size : 0;
-        Parts parts(H, n_parts, area);
+        Parts parts(H, n_parts, area, add);
         Buffer blocks(n_parts * block);
         for_tasks(n_parts, worth(how, work), [&](index_t p) {
             add_normal(rows, D, bias, part_begin(p, n_parts, rows.n_rows),

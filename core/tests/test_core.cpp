@@ -152,9 +152,21 @@ void test_products(const Kernels& k, const Matrix& m) {
             for (index_t j = 0; j < size * size; ++j) wanted[j] += D[i] * line[j / size] * line[j % size];
         }
         const Vec H = result(size * size, [&](auto to, auto how) {
-            k.normal_matrix(v, D.data(), BiasColumn{bias}, to, Blas{dsyrk}, how);
+            k.normal_matrix(v, D.data(), BiasColumn{bias}, false, to, Blas{dsyrk}, how);
         });
         CHECK(close(upper_triangle(H, size), upper_triangle(wanted, size)));
+        Vec change(m.n);  // every third row goes, others count more
+        for (index_t i = 0; i < m.n; ++i) change[i] = i % 3 == 0 ? -D[i] : i % 3 == 1 ? 0.5 : 0.0;
+        for (index_t i = 0; i < m.n; ++i) {
+            std::copy_n(m.row(i), m.d, line.begin());
+            for (index_t j = 0; j < size * size; ++j)
+                wanted[j] += change[i] * line[j / size] * line[j % size];
+        }
+        const Vec changed = result(size * size, [&](auto to, auto how) {
+            std::copy(H.begin(), H.end(), to);
+            k.normal_matrix(v, change.data(), BiasColumn{bias}, true, to, Blas{dsyrk}, how);
+        });
+        CHECK(close(upper_triangle(changed, size), upper_triangle(wanted, size)));
     }
     const index_t n = m.n > 0 ? std::min<index_t>(m.n + 3, 300) : 0;
     std::vector<std::int64_t> chosen(n);  // in no order, some rows twice

@@ -30,7 +30,14 @@ from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
 from maxmargin.solvers.base import Point, better, recover
 from maxmargin.solvers.curves import Curve, LowPower, Piecewise, Smooth
-from maxmargin.solvers.newton_system import Breakdown, ConjugateGradients, GramCache, NewtonSystem, newton_system
+from maxmargin.solvers.newton_system import (
+    Breakdown,
+    ConjugateGradients,
+    GramCache,
+    NewtonSystem,
+    NormalCache,
+    newton_system,
+)
 
 Vector = NDArray[np.float64]
 
@@ -54,6 +61,7 @@ class _WorkingSet:
     b: float
     scores: Vector
     cache: GramCache
+    normal: NormalCache
     certified: Point | None = None  # the point of the present multipliers, if it is known
 
     @property
@@ -168,6 +176,7 @@ class NewtonMethod:
         return _WorkingSet(
             chosen, settled, rows, point.alpha[chosen], sigma[chosen], fixed_w, float(fixed.sum()), point.w.copy(),
             point.b, point.scores[chosen], GramCache(rows, self.n_threads),
+            NormalCache(rows, problem.bias, self.n_threads),
         )  # fmt: skip
 
     def _all_rows(self, point: Point, sigma: Vector) -> _WorkingSet:
@@ -175,6 +184,7 @@ class NewtonMethod:
         return _WorkingSet(
             slice(None), point.alpha, problem.rows, point.alpha.copy(), sigma, np.zeros(problem.n_cols), 0.0,
             point.w.copy(), point.b, point.scores.copy(), GramCache(problem.rows, self.n_threads),
+            NormalCache(problem.rows, problem.bias, self.n_threads),
         )  # fmt: skip
 
     def _penalty(self, point: Point, penalty: float) -> Vector:
@@ -285,7 +295,8 @@ class NewtonMethod:
         damping = ridge if self.rounds else 1e-15 * float(self.problem.cost.sum()) + 1e-280
         system = newton_system(
             work.rows, D, self.problem.bias, self.n_threads, bias_ridge=damping, watch=self.watch.core,
-            cache=work.cache, squares=None if self.rounds else self._squares_of(work.rows),
+            cache=work.cache, normal=work.normal if self.problem.loss.has_box else None,
+            squares=None if self.rounds else self._squares_of(work.rows),
         )  # fmt: skip
         self.iterative = self.iterative or (system is not None and system.iterative)
         return system
@@ -328,7 +339,7 @@ class NewtonMethod:
             return size_b <= enough and size <= enough
         # For psi = primal the gap is ½‖gradient‖², once the bias is balanced, which costs no pass over the rows.
         costly = self._large or self.iterative
-        target = (0.1 if self.iterative else 1e-3) * self.enough if costly else 1e-15
+        target = (0.1 if self.iterative or not self.exact else 1e-3) * self.enough if costly else 1e-15
         apart = 2.0 * target * abs(self.best.primal)
         balanced = size_b <= 1e-6 * max(float(np.abs(pi).sum()), 1e-300)
         balanced = balanced or (costly and size_b**2 <= apart * float(D.sum()))

@@ -66,6 +66,54 @@ class Cholesky:
         return np.asarray(x * self.scale)
 
 
+class NormalCache:
+    """XᵀDX of the last D. Where D has two values only, few rows change sides from step to step, and only they count.
+
+    Kept for max D = 1: a penalty that grows changes nothing but a factor. What rows leave behind when they are taken
+    away is rounding; beside the identity in the system it must stay small, or the matrix is formed afresh.
+    """
+
+    LARGEST = 1000  # columns: beyond, a second matrix takes too much memory
+    ROUNDING = 1e-10
+
+    def __init__(self, rows: _core.Rows, bias: Bias, n_threads: int) -> None:
+        self.rows, self.bias, self.n_threads = rows, bias, n_threads
+        self.known: Vector | None = None
+        self.products = np.empty((0, 0))
+        self.moved = 0.0  # Σ |change| since the matrix was formed
+
+    def matrix(self, D: Vector, watch: _core.Watch | None) -> Vector:
+        """XᵀDX, row-major upper triangle, as a matrix of its own."""
+        largest = float(D.max()) if len(D) else 0.0
+        if not 0.0 < largest < np.inf or self.rows.shape[1] > self.LARGEST:
+            return self._form(D, watch)
+        unit = D / largest
+        change = unit - self.known if self.known is not None else unit
+        before, self.known = self.known, None  # nothing is known if the core is interrupted
+        count = int(np.count_nonzero(change))
+        moved = self.moved + float(np.abs(change).sum())
+        if before is None or 2 * count > np.count_nonzero(unit) or not self._resolved(largest * moved, unit):
+            self.products, self.moved = self._form(unit, watch), 0.0
+        elif count:
+            self._form(change, watch, self.products)
+            self.moved = moved
+        self.known = unit
+        return self.products * largest
+
+    def _resolved(self, moved: float, unit: Vector) -> bool:
+        size = float(np.trace(self.products)) / max(float(unit.sum()), 1e-300)  # of a typical row, squared
+        return float(np.finfo(np.float64).eps) * moved * size <= self.ROUNDING
+
+    def _form(self, D: Vector, watch: _core.Watch | None, add_to: Vector | None = None) -> Vector:
+        size = self.rows.shape[1] + (self.bias.value != 0.0)
+        # The core fills one triangle; garbage in the other would warn when it is scaled.
+        H = np.zeros((size, size)) if add_to is None else add_to
+        _core.normal_matrix(
+            self.rows, D, self.bias.value, H, borrowed_blas(), self.n_threads, watch, add=add_to is not None
+        )
+        return H
+
+
 class NormalSystem:
     """Size of the columns: R + XᵀDX formed and factored."""
 
@@ -81,11 +129,11 @@ class NormalSystem:
         bias_ridge: float = 0.0,
         careful: bool = True,
         watch: _core.Watch | None = None,
+        cache: NormalCache | None = None,
     ) -> None:
         d = rows.shape[1]
         size = d + (bias.value != 0.0)
-        H = np.zeros((size, size))  # the core fills one triangle; garbage in the other would warn when it is scaled
-        _core.normal_matrix(rows, D, bias.value, H, borrowed_blas(), n_threads, watch)
+        H = (cache or NormalCache(rows, bias, n_threads)).matrix(D, watch)
         H.reshape(-1)[: d * size : size + 1] += 1.0
         if bias.value != 0.0:
             H[d, d] += 1.0 if bias.penalised else bias_ridge
@@ -268,6 +316,7 @@ def newton_system(
     bias_ridge: float = 0.0,
     watch: _core.Watch | None = None,
     cache: GramCache | None = None,
+    normal: NormalCache | None = None,
     squares: Callable[[], _core.Rows] | None = None,
 ) -> NewtonSystem | None:
     """The cheapest form; ``squares()`` (the rows with every number squared) allows conjugate gradients.
@@ -292,6 +341,6 @@ def newton_system(
     if d > max(active, 100):
         return GramSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch, cache=cache)
     try:
-        return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, careful=False, watch=watch)
+        return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, careful=False, watch=watch, cache=normal)
     except Breakdown:
         return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)
