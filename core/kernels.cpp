@@ -1,6 +1,7 @@
 // Compiled once per instruction set; MAXMARGIN_ISA names the namespace.
 #include "kernels.hpp"
 
+#include "clipped.hpp"
 #include "dual_cd.hpp"
 #include "interior_point.hpp"
 #include "joint_cd.hpp"
@@ -14,20 +15,6 @@
 #define MAXMARGIN_TEXT(x) MAXMARGIN_TEXT2(x)
 
 namespace maxmargin::MAXMARGIN_ISA {
-
-inline double clipped_slope(const ClippedLine& q, double t) {
-    double sum[lanes] = {};
-    const auto term = [&q, t](index_t i) {
-        const double moved = q.z[i] - t * q.sigma[i] * q.dm[i], width = q.kink * q.sigma[i];
-        const double shrunk = moved - smaller(larger(moved, -width), width);
-        return smaller(larger(shrunk, q.lower[i]), q.upper[i]) * q.dm[i];
-    };
-    index_t i = 0;
-    for (; i + lanes <= q.n; i += lanes)
-        for (int k = 0; k < lanes; ++k) sum[k] += term(i + k);
-    for (int k = 0; i < q.n; ++i, ++k) sum[k] += term(i);
-    return fold(sum);
-}
 
 const Kernels& kernels() {
     static constexpr Kernels table{MAXMARGIN_TEXT(MAXMARGIN_ISA),
@@ -46,6 +33,7 @@ const Kernels& kernels() {
                                    barrier_move,
                                    descent_epoch,
                                    clipped_slope,
+                                   clipped_point,
                                    joint_epoch,
                                    lasso_sweeps,
                                    all_finite,

@@ -84,6 +84,29 @@ struct ClippedLine {
     double kink = 0.0;
 };
 
+// Where a row's multiplier is at some scores: z = anchor + sigma (target − sign (score + b)), shrunk by the
+// kink and clipped to pi; D is sigma where nothing was clipped, pull is sign·pi.
+struct ClippedPoint {
+    index_t n = 0;
+    const double* scores = nullptr;
+    const double* sign = nullptr;
+    const double* target = nullptr;
+    const double* anchor = nullptr;
+    const double* lower = nullptr;
+    const double* upper = nullptr;
+    const double* sigma = nullptr;
+    double kink = 0.0;
+    double* z = nullptr;
+    double* pi = nullptr;
+    double* pull = nullptr;
+    double* D = nullptr;
+};
+
+// Σ pull, Σ (pi − anchor)², Σ |pi| and Σ D.
+struct ClippedSums {
+    double balance = 0.0, moved = 0.0, size = 0.0, bend = 0.0;
+};
+
 // One epoch of the joint multi-class machine; alpha has n_classes entries per row, W one per column and
 // class.
 struct JointState {
@@ -260,7 +283,8 @@ struct Kernels {
     void (*barrier_move)(const BarrierState&, double step, const Execution&);
     EpochReport (*descent_epoch)(const RowsView&, DescentState&, const Execution&);
     // Σ clip(shrunk(z_i − t sigma_i dm_i), lower_i, upper_i) dm_i, where shrunk() moves by kink sigma_i to 0
-    double (*clipped_slope)(const ClippedLine&, double t);
+    double (*clipped_slope)(const ClippedLine&, double t, const Execution&);
+    ClippedSums (*clipped_point)(const ClippedPoint&, double b, const Execution&);
     JointReport (*joint_epoch)(const RowsView&, JointState&, Watch*);
     // Sweeps over the coordinates of a quadratic with an l1 penalty; how many were needed
     index_t (*lasso_sweeps)(LassoState&, index_t max_sweeps, double tol, Watch*);

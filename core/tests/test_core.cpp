@@ -194,20 +194,57 @@ void test_products(const Kernels& k, const Matrix& m) {
     CHECK(thrown<Interrupted>(stop) != "");
 }
 
-void test_clipped_slope(const Kernels& k) {
-    for (const index_t n : {0, 1, 15, 16, 17, 1000})
+void test_clipped(const Kernels& k) {
+    for (const index_t n : {0, 1, 15, 16, 17, 1000, 9000})
         for (const double kink : {0.0, 0.4}) {
-            const Vec z = random_vector(n, -3, 3), dm = random_vector(n, -1, 1),
-                      sigma = random_vector(n, 0, 2);
-            const Vec lower = random_vector(n, -2, 0), upper = random_vector(n, 0, 2);
-            double sum = 0.0;
+            const Vec scores = random_vector(n, -3, 3), dm = random_vector(n, -1, 1),
+                      sigma = random_vector(n, 0.1, 2), anchor = random_vector(n, -1, 1),
+                      target = random_vector(n, -1, 1), lower = random_vector(n, -2, 0),
+                      upper = random_vector(n, 0, 2);
+            Vec sign(n), z(n), pi(n), pull(n), D(n), wanted(4);
+            for (index_t i = 0; i < n; ++i) sign[i] = i % 3 == 0 ? 1.0 : -1.0;
+            const auto clipped = [&](index_t i, double moved) {
+                const double width = kink * sigma[i];
+                return std::clamp(std::copysign(std::max(std::abs(moved) - width, 0.0), moved), lower[i],
+                                  upper[i]);
+            };
+            Vec z_wanted(n), pi_wanted(n), D_wanted(n);
+            double slope = 0.0;
             for (index_t i = 0; i < n; ++i) {
-                const double moved = z[i] - 0.7 * sigma[i] * dm[i], width = kink * sigma[i];
-                const double shrunk = std::copysign(std::max(std::abs(moved) - width, 0.0), moved);
-                sum += std::clamp(shrunk, lower[i], upper[i]) * dm[i];
+                z_wanted[i] = anchor[i] + sigma[i] * (target[i] - sign[i] * (scores[i] + 0.3));
+                pi_wanted[i] = clipped(i, z_wanted[i]);
+                const bool inside = pi_wanted[i] > lower[i] && pi_wanted[i] < upper[i] &&
+                                    std::abs(z_wanted[i]) > kink * sigma[i];
+                D_wanted[i] = inside ? sigma[i] : 0.0;
+                wanted[0] += sign[i] * pi_wanted[i];
+                wanted[1] += (pi_wanted[i] - anchor[i]) * (pi_wanted[i] - anchor[i]);
+                wanted[2] += std::abs(pi_wanted[i]);
+                wanted[3] += D_wanted[i];
+                slope += clipped(i, z_wanted[i] - 0.7 * sigma[i] * dm[i]) * dm[i];
             }
+            const ClippedPoint point{n,
+                                     scores.data(),
+                                     sign.data(),
+                                     target.data(),
+                                     anchor.data(),
+                                     lower.data(),
+                                     upper.data(),
+                                     sigma.data(),
+                                     kink,
+                                     z.data(),
+                                     pi.data(),
+                                     pull.data(),
+                                     D.data()};
+            const Vec sums = for_threads([&](Execution how) {
+                const ClippedSums s = k.clipped_point(point, 0.3, how);
+                return Vec{s.balance, s.moved, s.size, s.bend};
+            });
+            CHECK(close(z, z_wanted) && close(pi, pi_wanted) && close(D, D_wanted));
+            for (int s = 0; s < 4; ++s) CHECK(near(sums[s], wanted[s], 1000));
             const ClippedLine line{n, z.data(), dm.data(), lower.data(), upper.data(), sigma.data(), kink};
-            CHECK(near(k.clipped_slope(line, 0.7), sum, 100));
+            const Vec found =
+                for_threads([&](Execution how) { return Vec{k.clipped_slope(line, 0.7, how)}; });
+            CHECK(near(found[0], slope, 1000));
         }
 }
 
@@ -373,7 +410,7 @@ int main() {
                 const Matrix m(n, d, type >= 2, type % 2 == 1, type >= 4);
                 where = k->name + kinds[type] + std::to_string(n) + " x " + std::to_string(d);
                 test_products(*k, m);
-                test_clipped_slope(*k);
+                test_clipped(*k);
                 for (const bool boxed : {true, false}) test_barrier(*k, m, boxed);
                 test_descents(*k, m);
                 test_online(*k, m);

@@ -227,7 +227,23 @@ def gram_block(
     n_threads: int,
     watch: Watch | None = None,
 ) -> None: ...
-def clipped_slope(z: F, dm: F, lower: F, upper: F, sigma: F, kink: float, t: float) -> float: ...
+def clipped_slope(z: F, dm: F, lower: F, upper: F, sigma: F, kink: float, t: float, n_threads: int) -> float: ...
+def clipped_point(
+    scores: F,
+    b: float,
+    sign: F,
+    target: F,
+    anchor: F,
+    lower: F,
+    upper: F,
+    sigma: F,
+    kink: float,
+    z: F,
+    pi: F,
+    pull: F,
+    D: F,
+    n_threads: int,
+) -> tuple[float, float, float, float]: ...
 def lasso_sweeps(
     H: F, g: F, price: F, w: F, d: F, Hd: F, max_sweeps: int, tol: float, watch: Watch | None = None
 ) -> int: ...

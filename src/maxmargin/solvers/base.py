@@ -19,6 +19,10 @@ Start = NDArray[np.float64] | Solution | None
 
 LOOSE = 1e-5  # who asks for less is in a hurry
 
+# glibc hands freed memory back to the system above a threshold, and a fit of many short vectors then spends a third of
+# its time on new pages. The threshold is twice the largest block of at most 32 MB that was freed: free one, untouched.
+np.empty(31 << 17)
+
 
 class Solver(Protocol):
     """Problem in, Solution out. ``start`` is a dual point, or a whole solution, to continue from."""

@@ -9,7 +9,7 @@ a_i and penalties sigma_i, whose multipliers solve
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,28 @@ from maxmargin.losses import DualBox, Loss, SlackPower
 Vector = NDArray[np.float64]
 
 
+class At(NamedTuple):
+    """What a curve says at some scores."""
+
+    pi: Vector
+    D: Vector
+    pull: Vector  # sign·pi
+    balance: float  # Σ pull
+    moved: float  # Σ (pi − anchor)²; 0 for smooth losses, which have no anchor
+    size: float  # Σ |pi|
+    bend: float  # Σ D
+
+
 class Curve(Protocol):
     """Multipliers and curvatures at scores; then the derivative along a direction."""
 
     exact: bool  # psi is quadratic between finitely many pieces, so that a full step within one is exact
 
-    def at(self, scores: Vector) -> tuple[Vector, Vector]:
-        """pi and D at these scores (with the bias)."""
+    def at(self, scores: Vector, b: float) -> At:
+        """pi, D and their sums at these scores, to which b is added; pull is overwritten by the next call."""
         ...
 
-    def along(self, d_scores: Vector) -> None:
+    def along(self, d_scores: Vector, db: float) -> None:
         """Look from the last scores into this direction."""
         ...
 
@@ -38,34 +50,37 @@ class Curve(Protocol):
         ...
 
 
+def _looked(sign: Vector, pi: Vector, D: Vector, moved: float) -> At:
+    pull = sign * pi
+    return At(pi, D, pull, float(pull.sum()), moved, float(np.abs(pi).sum()), float(D.sum()))
+
+
 class Piecewise:
     """Losses whose dual is a box: hinge and ε-insensitive with penalties, their squares without."""
 
     exact = True
 
-    def __init__(self, sign: Vector, target: Vector, box: DualBox, sigma: Vector, anchor: Vector) -> None:
+    def __init__(
+        self, sign: Vector, target: Vector, box: DualBox, sigma: Vector, anchor: Vector, n_threads: int = 1
+    ) -> None:
         self.sign, self.target, self.box, self.sigma, self.anchor = sign, target, box, sigma, anchor
+        self.n_threads = n_threads
+        self.z, self._pull = np.empty_like(sign), np.empty_like(sign)
 
-    def at(self, scores: Vector) -> tuple[Vector, Vector]:
-        box = self.box
-        self.z = self.target - self.sign * scores
-        self.z *= self.sigma
-        self.z += self.anchor
-        shrunk = self.z
-        if box.kink > 0.0:
-            width = box.kink * self.sigma
-            shrunk = shrunk - np.clip(shrunk, -width, width)
-        inside = (shrunk > box.lower) & (shrunk < box.upper)
-        if box.kink > 0.0:
-            inside &= shrunk != 0.0
-        return np.clip(shrunk, box.lower, box.upper), np.where(inside, self.sigma, 0.0)
+    def at(self, scores: Vector, b: float) -> At:
+        box, pi, D = self.box, np.empty_like(self.z), np.empty_like(self.z)
+        sums = _core.clipped_point(
+            scores, b, self.sign, self.target, self.anchor, box.lower, box.upper, self.sigma, box.kink, self.z, pi,
+            self._pull, D, self.n_threads,
+        )  # fmt: skip
+        return At(pi, D, self._pull, *sums)
 
-    def along(self, d_scores: Vector) -> None:
-        self.dm = self.sign * d_scores
+    def along(self, d_scores: Vector, db: float) -> None:
+        self.dm = self.sign * (d_scores + db)
 
     def pull(self, t: float) -> float:
         box = self.box
-        return _core.clipped_slope(self.z, self.dm, box.lower, box.upper, self.sigma, box.kink, t)
+        return _core.clipped_slope(self.z, self.dm, box.lower, box.upper, self.sigma, box.kink, t, self.n_threads)
 
 
 class Smooth:
@@ -76,13 +91,13 @@ class Smooth:
     def __init__(self, sign: Vector, target: Vector, cost: Vector, loss: Loss) -> None:
         self.sign, self.target, self.cost, self.loss = sign, target, cost, loss
 
-    def at(self, scores: Vector) -> tuple[Vector, Vector]:
-        self.r = self.target - self.sign * scores
+    def at(self, scores: Vector, b: float) -> At:
+        self.r = self.target - self.sign * (scores + b)
         share, bend = self.loss.share_and_bend(self.r)
-        return self.cost * share, self.cost * bend
+        return _looked(self.sign, self.cost * share, self.cost * bend, 0.0)
 
-    def along(self, d_scores: Vector) -> None:
-        self.dm = self.sign * d_scores
+    def along(self, d_scores: Vector, db: float) -> None:
+        self.dm = self.sign * (d_scores + db)
 
     def pull(self, t: float) -> float:
         return float((self.cost * self.loss.share(self.r - t * self.dm)) @ self.dm)
@@ -99,17 +114,19 @@ class LowPower:
         self.sign, self.target, self.cost, self.power = sign, target, cost, loss.power
         self.sigma, self.anchor = sigma, anchor
 
-    def at(self, scores: Vector) -> tuple[Vector, Vector]:
-        self.z = self.anchor + self.sigma * (self.target - self.sign * scores)
+    def at(self, scores: Vector, b: float) -> At:
+        self.z = self.anchor + self.sigma * (self.target - self.sign * (scores + b))
         pi, slack = self._solve(self.z)
         p1 = self.power - 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
             bend = np.where(pi > 0.0, slack / (p1 * pi), 0.0)  # d slack / d pi
         inside = (self.z > 0.0) & (self.cost > 0.0)
-        return pi, np.where(inside, self.sigma / (1.0 + self.sigma * bend), 0.0)
+        moved = pi - self.anchor
+        D = np.where(inside, self.sigma / (1.0 + self.sigma * bend), 0.0)
+        return _looked(self.sign, pi, D, float(moved @ moved))
 
-    def along(self, d_scores: Vector) -> None:
-        self.dm = self.sign * d_scores
+    def along(self, d_scores: Vector, db: float) -> None:
+        self.dm = self.sign * (d_scores + db)
 
     def pull(self, t: float) -> float:
         return float(self._solve(self.z - t * self.sigma * self.dm)[0] @ self.dm)

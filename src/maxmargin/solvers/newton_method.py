@@ -29,7 +29,7 @@ from maxmargin.losses import SlackPower
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
 from maxmargin.solvers.base import Point, better, recover
-from maxmargin.solvers.curves import Curve, LowPower, Piecewise, Smooth
+from maxmargin.solvers.curves import At, Curve, LowPower, Piecewise, Smooth
 from maxmargin.solvers.newton_system import (
     Breakdown,
     ConjugateGradients,
@@ -201,7 +201,7 @@ class NewtonMethod:
         problem, loss, chosen = self.problem, self.problem.loss, work.chosen
         sign, target = problem.sign[chosen], problem.target[chosen]
         if loss.has_box:
-            return Piecewise(sign, target, problem.box.part(chosen), work.sigma, anchor)
+            return Piecewise(sign, target, problem.box.part(chosen), work.sigma, anchor, self.n_threads)
         cost = problem.cost[chosen]
         if loss.smooth:
             return Smooth(sign, target, cost, loss)
@@ -241,25 +241,24 @@ class NewtonMethod:
         """Newton's method on psi; leaves pi in work.alpha and returns whether it belongs to a minimiser."""
         limit = min(self.max_steps, self.steps + most)
         bias, d, curve = self.problem.bias, len(work.w), self._curve(work, anchor)
-        sign = self.problem.sign[work.chosen]
         # A proximal term keeps the bias determined while nothing is active; rounds of multipliers remove it again.
         ridge = 1e-10 * work.largest_sigma if bias.free and self.rounds else 0.0
-        centre, d_scores = work.b, np.empty(len(sign))
+        centre, d_scores = work.b, np.empty_like(work.scores)
         gradient = np.empty(d + (bias.value != 0.0))
         before, step, best_size, first, rough = np.zeros(0), 0.0, math.inf, 0.0, False
         thinning = not self.rounds
         while True:
-            work.alpha, D = pi, D = curve.at(work.scores + work.b)
-            pull = sign * pi
-            _core.combine(work.rows, pull, gradient[:d], self.n_threads, self.watch.core)
+            at = curve.at(work.scores, work.b)
+            work.alpha, D = at.pi, at.D
+            _core.combine(work.rows, at.pull, gradient[:d], self.n_threads, self.watch.core)
             gradient[:d] += work.fixed_w - work.w
             if bias.value:
                 held = work.b / bias.value if bias.penalised else ridge * (work.b - centre)
-                gradient[d] = bias.value * (float(pull.sum()) + work.fixed_sum) - held
+                gradient[d] = bias.value * (at.balance + work.fixed_sum) - held
             if curve.exact and step == 1.0 and not rough and np.array_equal(D, before):
                 return True  # a full step within one piece of a quadratic leaves only rounding
             size = float(np.linalg.norm(gradient[:d]))
-            if self._small(gradient, size, pi, D, anchor, work):
+            if self._small(gradient, size, at, work):
                 return True
             if (
                 not self.rounds
@@ -324,25 +323,25 @@ class NewtonMethod:
         dw = np.ascontiguousarray(v[:d])
         db = bias.value * float(v[d]) if bias.value else 0.0
         _core.scores(work.rows, dw, 0.0, d_scores, self.n_threads, self.watch.core)
-        curve.along(d_scores + db)
+        curve.along(d_scores, db)
         step = self._line_search(work, curve, dw, db, ridge, centre, -float(gradient @ v))
         self.steps += 1
         return dw, db, step
 
-    def _small(self, gradient: Vector, size: float, pi: Vector, D: Vector, anchor: Vector, work: _WorkingSet) -> bool:
+    def _small(self, gradient: Vector, size: float, at: At, work: _WorkingSet) -> bool:
         d = len(work.w)
         size_b = abs(float(gradient[d])) if len(gradient) > d else 0.0
         if self.rounds:
             # Rockafellar's criterion: the gradient need only be small beside the multipliers' own movement.
-            movement = 0.1 * float(np.linalg.norm(pi - anchor)) / math.sqrt(work.largest_sigma)
+            movement = 0.1 * math.sqrt(at.moved / work.largest_sigma)
             enough = max(movement, self.rounding)
             return size_b <= enough and size <= enough
         # For psi = primal the gap is ½‖gradient‖², once the bias is balanced, which costs no pass over the rows.
         costly = self._large or self.iterative
         target = (0.1 if self.iterative or not self.exact else 1e-3) * self.enough if costly else 1e-15
         apart = 2.0 * target * abs(self.best.primal)
-        balanced = size_b <= 1e-6 * max(float(np.abs(pi).sum()), 1e-300)
-        balanced = balanced or (costly and size_b**2 <= apart * float(D.sum()))
+        balanced = size_b <= 1e-6 * max(at.size, 1e-300)
+        balanced = balanced or (costly and size_b**2 <= apart * at.bend)
         return size <= max(math.sqrt(apart), 4.0 * self.rounding) and balanced
 
     def _line_search(

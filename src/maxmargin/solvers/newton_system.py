@@ -80,7 +80,9 @@ class NormalCache:
         self.rows, self.bias, self.n_threads = rows, bias, n_threads
         self.known: Vector | None = None
         self.products = np.empty((0, 0))
-        self.moved = 0.0  # Σ |change| since the matrix was formed
+        self.active = 0  # rows when the matrix was formed
+        self.moved = 0  # rows that changed since
+        self.size = 0.0  # of a typical row, squared
 
     def matrix(self, D: Vector, watch: _core.Watch | None) -> Vector:
         """XᵀDX, row-major upper triangle, as a matrix of its own."""
@@ -88,21 +90,20 @@ class NormalCache:
         if not 0.0 < largest < np.inf or self.rows.shape[1] > self.LARGEST:
             return self._form(D, watch)
         unit = D / largest
-        change = unit - self.known if self.known is not None else unit
         before, self.known = self.known, None  # nothing is known if the core is interrupted
+        change = unit if before is None else unit - before
         count = int(np.count_nonzero(change))
-        moved = self.moved + float(np.abs(change).sum())
-        if before is None or 2 * count > np.count_nonzero(unit) or not self._resolved(largest * moved, unit):
-            self.products, self.moved = self._form(unit, watch), 0.0
+        if before is None or 2 * count > self.active or not self._resolved(largest * (self.moved + count)):
+            self.products, self.active, self.moved = self._form(unit, watch), int(np.count_nonzero(unit)), 0
+            self.size = float(np.trace(self.products)) / max(float(unit.sum()), 1e-300)
         elif count:
             self._form(change, watch, self.products)
-            self.moved = moved
+            self.moved += count
         self.known = unit
         return self.products * largest
 
-    def _resolved(self, moved: float, unit: Vector) -> bool:
-        size = float(np.trace(self.products)) / max(float(unit.sum()), 1e-300)  # of a typical row, squared
-        return float(np.finfo(np.float64).eps) * moved * size <= self.ROUNDING
+    def _resolved(self, moved: float) -> bool:
+        return float(np.finfo(np.float64).eps) * moved * self.size <= self.ROUNDING
 
     def _form(self, D: Vector, watch: _core.Watch | None, add_to: Vector | None = None) -> Vector:
         size = self.rows.shape[1] + (self.bias.value != 0.0)
