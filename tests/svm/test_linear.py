@@ -56,7 +56,7 @@ def test_equals_libsvm_with_a_linear_kernel(C):
 def test_penalised_bias_equals_liblinear(loss, scaling):
     X, y = tall(200, 4, seed=8)
     ours = LinearSVC(loss=loss, penalize_intercept=True, intercept_scaling=scaling).fit(X, y)
-    theirs = SklearnLinearSVC(loss=loss, intercept_scaling=scaling, tol=1e-8, max_iter=10**6).fit(X, y)
+    theirs = SklearnLinearSVC(loss=loss, intercept_scaling=scaling, tol=1e-8, max_iter=10**6, random_state=0).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, rtol=1e-4, atol=1e-6)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, rtol=1e-4, atol=1e-6)
 

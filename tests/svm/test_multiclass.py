@@ -189,7 +189,7 @@ def test_objective_against_clarabel(scheme):
 def test_no_worse_than_liblinear(loss):
     X, y = blobs(300, 5)
     ours = fit(X, y, loss=loss)
-    theirs = SklearnLinearSVC(loss=loss, intercept_scaling=10.0, tol=1e-4, max_iter=10**6).fit(X, y)
+    theirs = SklearnLinearSVC(loss=loss, intercept_scaling=10.0, tol=1e-4, max_iter=10**6, random_state=0).fit(X, y)
     power = 1 if loss == "hinge" else 2
     for k, label in enumerate(ours.classes_):
         sign, cost = np.where(y == label, 1, -1), np.ones(len(y))
@@ -202,7 +202,7 @@ def test_crammer_singer_against_liblinear():
     X, y = blobs(200, 4, 3)
     options = {"multi_class": "crammer_singer", "fit_intercept": False}
     ours = fit(X, y, **options)
-    theirs = SklearnLinearSVC(tol=1e-8, max_iter=10**6, **options).fit(X, y)
+    theirs = SklearnLinearSVC(tol=1e-8, max_iter=10**6, random_state=0, **options).fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-4)
 
 

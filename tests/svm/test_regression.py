@@ -51,7 +51,9 @@ def test_objective_against_clarabel(loss, epsilon, C):
 def test_penalised_bias_equals_liblinear(loss, epsilon):
     X, y = noisy()
     ours = LinearSVR(loss=loss, epsilon=epsilon, penalize_intercept=True, intercept_scaling=2.0).fit(X, y)
-    theirs = SklearnLinearSVR(loss=loss, epsilon=epsilon, intercept_scaling=2.0, tol=1e-8, max_iter=10**6, dual=True)
+    theirs = SklearnLinearSVR(
+        random_state=0, loss=loss, epsilon=epsilon, intercept_scaling=2.0, tol=1e-8, max_iter=10**6, dual=True
+    )
     theirs.fit(X, y)
     np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=2e-4)
     np.testing.assert_allclose(ours.intercept_, theirs.intercept_, atol=2e-4)
@@ -61,7 +63,9 @@ def test_penalised_bias_equals_liblinear(loss, epsilon):
 def test_no_worse_than_liblinear_without_a_penalty_on_the_bias(loss):
     X, y = noisy()
     ours = LinearSVR(loss=loss, epsilon=0.2).fit(X, y)
-    theirs = SklearnLinearSVR(loss=loss, epsilon=0.2, intercept_scaling=30.0, tol=1e-7, max_iter=10**6, dual=True)
+    theirs = SklearnLinearSVR(
+        random_state=0, loss=loss, epsilon=0.2, intercept_scaling=30.0, tol=1e-7, max_iter=10**6, dual=True
+    )
     theirs.fit(X, y)
     a, b = (
         Form("error", LOSSES[loss], 0.2).objective(X, y, np.ones(len(y)), m.coef_, m.intercept_) for m in (ours, theirs)
