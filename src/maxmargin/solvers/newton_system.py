@@ -66,6 +66,17 @@ class Cholesky:
         return np.asarray(x * self.scale)
 
 
+def normal_matrix(
+    rows: _core.Rows, D: Vector, bias: Bias, n_threads: int, watch: _core.Watch | None, add_to: Vector | None = None
+) -> Vector:
+    """XᵀDX with the bias as last column, row-major upper triangle; added to a matrix if one is given."""
+    size = rows.shape[1] + (bias.value != 0.0)
+    # The core fills one triangle; garbage in the other would warn when it is scaled.
+    H = np.zeros((size, size)) if add_to is None else add_to
+    _core.normal_matrix(rows, D, bias.value, H, borrowed_blas(), n_threads, watch, add=add_to is not None)
+    return H
+
+
 class NormalCache:
     """XᵀDX of the last D. Where D has two values only, few rows change sides from step to step, and only they count.
 
@@ -106,13 +117,7 @@ class NormalCache:
         return float(np.finfo(np.float64).eps) * moved * self.size <= self.ROUNDING
 
     def _form(self, D: Vector, watch: _core.Watch | None, add_to: Vector | None = None) -> Vector:
-        size = self.rows.shape[1] + (self.bias.value != 0.0)
-        # The core fills one triangle; garbage in the other would warn when it is scaled.
-        H = np.zeros((size, size)) if add_to is None else add_to
-        _core.normal_matrix(
-            self.rows, D, self.bias.value, H, borrowed_blas(), self.n_threads, watch, add=add_to is not None
-        )
-        return H
+        return normal_matrix(self.rows, D, self.bias, self.n_threads, watch, add_to)
 
 
 class NormalSystem:
@@ -134,7 +139,7 @@ class NormalSystem:
     ) -> None:
         d = rows.shape[1]
         size = d + (bias.value != 0.0)
-        H = (cache or NormalCache(rows, bias, n_threads)).matrix(D, watch)
+        H = cache.matrix(D, watch) if cache else normal_matrix(rows, D, bias, n_threads, watch)
         H.reshape(-1)[: d * size : size + 1] += 1.0
         if bias.value != 0.0:
             H[d, d] += 1.0 if bias.penalised else bias_ridge
