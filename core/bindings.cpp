@@ -15,17 +15,25 @@ namespace {
 // --- BLAS -------------------------------------------------------------------------------------------------
 
 // SciPy's capsule carries the C signature as its name: 64-bit integers would corrupt memory, so check it.
-Blas borrow_blas(nb::handle dsyrk) {
-    const char* signature = PyCapsule_GetName(dsyrk.ptr());
+template <class Pointer>
+Pointer borrow(nb::handle capsule, const char* name, const std::string& begin, int n_arguments) {
+    const char* signature = PyCapsule_GetName(capsule.ptr());
     if (signature == nullptr) throw nb::python_error();
     const std::string text = signature;
-    const bool plain = text.rfind("void (char *, char *, int *, int *, ", 0) == 0 &&
-                       std::count(text.begin(), text.end(), '*') == 10 && text.ends_with(" *, int *)");
-    if (!plain) throw std::runtime_error(std::string("unexpected signature of SciPy's dsyrk: ") + signature);
-    Blas blas;
-    blas.dsyrk = reinterpret_cast<DsyrkPointer>(PyCapsule_GetPointer(dsyrk.ptr(), signature));
-    if (blas.dsyrk == nullptr) throw nb::python_error();
-    return blas;
+    const bool plain = text.rfind(begin, 0) == 0 &&
+                       std::count(text.begin(), text.end(), '*') == n_arguments &&
+                       text.ends_with(" *, int *)");
+    if (!plain)
+        throw std::runtime_error(std::string("unexpected signature of SciPy's ") + name + ": " + signature);
+    const auto pointer = reinterpret_cast<Pointer>(PyCapsule_GetPointer(capsule.ptr(), signature));
+    if (pointer == nullptr) throw nb::python_error();
+    return pointer;
+}
+
+Blas borrow_blas(nb::handle dsyrk, nb::handle dgemm) {
+    const std::string begin = "void (char *, char *, int *, int *, ";
+    return {borrow<DsyrkPointer>(dsyrk, "dsyrk", begin, 10),
+            borrow<DgemmPointer>(dgemm, "dgemm", begin + "int *, ", 13)};
 }
 
 nb::dict info() {
@@ -193,7 +201,7 @@ NB_MODULE(_core, m) {
         .def_prop_ro("past_deadline", &PyWatch::past_deadline)
         .def("cancel", [](PyWatch& w) { w.watch.cancel(); })
         .def_prop_ro("n_polls", [](const PyWatch& w) { return w.watch.n_polls(); });
-    nb::class_<Blas>(m, "Blas").def_static("borrow", &borrow_blas, "dsyrk"_a);
+    nb::class_<Blas>(m, "Blas").def_static("borrow", &borrow_blas, "dsyrk"_a, "dgemm"_a);
     nb::exception<DeadlineReached>(m, "DeadlineReached", PyExc_TimeoutError);
     bind_products(m);
     bind_states(m);

@@ -19,7 +19,7 @@ double lane_sum(index_t begin, index_t end, Term term) {
 // As for_chunks, for a few operations per row that wait for memory: threads pay from `enough` rows on.
 template <class Body>
 void for_light_chunks(index_t n, index_t enough, const Execution& how, Body body) {
-    for_chunks(n, 0, n < enough ? Execution{1, how.watch} : how, body);
+    for_chunks(n, 1, n < enough ? Execution{1, how.watch} : how, body);
 }
 
 inline double shrunk(double z, double width) { return z - smaller(larger(z, -width), width); }
@@ -45,7 +45,7 @@ inline ClippedSums clipped_point(const ClippedPoint& q, double b, const Executio
         for (index_t i = begin; i < end; ++i) {
             const double z = q.anchor[i] + q.sigma[i] * (q.target[i] - q.sign[i] * (q.scores[i] + b));
             const double u = shrunk(z, q.kink * q.sigma[i]);
-            const double pi = smaller(larger(u, q.lower[i]), q.upper[i]);
+            const double pi = u < q.lower[i] ? q.lower[i] : u > q.upper[i] ? q.upper[i] : u;  // NaN stays
             const bool inside = (u > q.lower[i]) & (u < q.upper[i]) & (!tube | (u != 0.0));
             q.z[i] = z;
             q.pi[i] = pi;

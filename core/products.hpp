@@ -216,16 +216,23 @@ inline void gram_block(const RowsView& view, const std::int64_t* lines, index_t 
     });
 }
 
+// Some columns of the chosen rows, as doubles, row after row.
+template <class T>
+void pack_columns(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, index_t first, index_t width,
+                  double* block) {
+    for (index_t j = 0; j < n; ++j) {
+        const T* x = rows.row(chosen[j]) + first;
+        for (index_t k = 0; k < width; ++k) block[j * width + k] = static_cast<double>(x[k]);
+    }
+}
+
 // G += the inner products of the chosen rows in some of the columns.
 template <class T>
 void add_gram(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, index_t begin, index_t end,
               double* G, double* block, const Blas& blas) {
     for (index_t first = begin; first < end; first += block_columns) {
         const index_t width = smaller(block_columns, end - first);
-        for (index_t j = 0; j < n; ++j) {
-            const T* x = rows.row(chosen[j]) + first;
-            for (index_t k = 0; k < width; ++k) block[j * width + k] = static_cast<double>(x[k]);
-        }
+        pack_columns(rows, chosen, n, first, width, block);
         char uplo = 'L', trans = 'T';  // column-major lower = row-major upper
         double one = 1.0;
         int size = static_cast<int>(n), k = static_cast<int>(width);
@@ -233,11 +240,11 @@ void add_gram(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, i
     }
 }
 
-// Dense rows: a sum over columns in parts, a piece of each part at a time so that the watch is asked now and
+// Few rows: a sum over columns in parts, a piece of each part at a time so that the watch is asked now and
 // then.
 template <class T>
-void gram_of(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, double* G, const Blas& blas,
-             const Execution& how) {
+void gram_by_columns(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, double* G,
+                     const Blas& blas, const Execution& how) {
     const index_t d = rows.n_cols, work = n * n * d / 2, n_parts = parts_for(d, n * n, work);
     const index_t longest = larger(block_columns, (index_t{1} << 30) / larger(index_t{1}, n * n));
     const index_t n_pieces = (d / n_parts + longest) / longest, n_blocks = n_parts * n_pieces;
@@ -250,6 +257,42 @@ void gram_of(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, do
                      blocks + p * n * block_columns, blas);
         });
     parts.add_up();
+}
+
+// Many rows: every task has a tile of G of its own.
+template <class T>
+void gram_by_tiles(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, double* G,
+                   const Blas& blas, const Execution& how) {
+    const index_t n_bands = (n + block_rows - 1) / block_rows, d = rows.n_cols;
+    for_tasks(n_bands * n_bands, worth(how, n * n * d / 2), [&](index_t task) {
+        const index_t a = task / n_bands * block_rows, b = task % n_bands * block_rows;
+        if (a > b) return;
+        const index_t n_a = smaller(block_rows, n - a), n_b = smaller(block_rows, n - b);
+        Buffer blocks(2 * block_rows * block_columns);
+        double *left = blocks + 0, *right = blocks + block_rows * block_columns;
+        double one = 1.0, keep = 0.0;
+        for (index_t first = 0; first < d; first += block_columns, keep = 1.0) {
+            const index_t width = smaller(block_columns, d - first);
+            pack_columns(rows, chosen + a, n_a, first, width, left);
+            pack_columns(rows, chosen + b, n_b, first, width, right);
+            char trans = 'T', plain = 'N';  // column-major, so right·leftᵀ
+            int rows_b = static_cast<int>(n_b), rows_a = static_cast<int>(n_a), k = static_cast<int>(width),
+                stride = static_cast<int>(n);
+            blas.dgemm(&trans, &plain, &rows_b, &rows_a, &k, &one, right, &k, left, &k, &keep, G + a * n + b,
+                       &stride);
+        }
+    });
+}
+
+inline constexpr index_t many_rows = 512;
+
+template <class T>
+void gram_of(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, double* G, const Blas& blas,
+             const Execution& how) {
+    if (n > many_rows && rows.n_cols > 0)
+        gram_by_tiles(rows, chosen, n, G, blas, how);
+    else if (n > 0)
+        gram_by_columns(rows, chosen, n, G, blas, how);
 }
 
 template <class T, class I>

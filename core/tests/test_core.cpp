@@ -129,6 +129,17 @@ void dsyrk(char* uplo, char* trans, int* n, int* k, double* alpha, double* a, in
         }
 }
 
+void dgemm(char* transa, char* transb, int* m, int* n, int* k, double* alpha, double* a, int* lda, double* b,
+           int* ldb, double* beta, double* c, int* ldc) {
+    CHECK(*transa == 'T' && *transb == 'N');
+    for (int j = 0; j < *n; ++j)
+        for (int i = 0; i < *m; ++i) {
+            double& out = c[i + j * *ldc];
+            out = *beta == 0.0 ? 0.0 : *beta * out;
+            for (int l = 0; l < *k; ++l) out += *alpha * a[l + i * *lda] * b[l + j * *ldb];
+        }
+}
+
 Vec upper_triangle(const Vec& H, index_t n) {
     Vec out;
     for (index_t j = 0; j < n; ++j) out.insert(out.end(), H.begin() + j * n + j, H.begin() + (j + 1) * n);
@@ -152,7 +163,7 @@ void test_products(const Kernels& k, const Matrix& m) {
             for (index_t j = 0; j < size * size; ++j) wanted[j] += D[i] * line[j / size] * line[j % size];
         }
         const Vec H = result(size * size, [&](auto to, auto how) {
-            k.normal_matrix(v, D.data(), BiasColumn{bias}, false, to, Blas{dsyrk}, how);
+            k.normal_matrix(v, D.data(), BiasColumn{bias}, false, to, Blas{dsyrk, dgemm}, how);
         });
         CHECK(close(upper_triangle(H, size), upper_triangle(wanted, size)));
         Vec change(m.n);  // every third row goes, others count more
@@ -164,17 +175,17 @@ void test_products(const Kernels& k, const Matrix& m) {
         }
         const Vec changed = result(size * size, [&](auto to, auto how) {
             std::copy(H.begin(), H.end(), to);
-            k.normal_matrix(v, change.data(), BiasColumn{bias}, true, to, Blas{dsyrk}, how);
+            k.normal_matrix(v, change.data(), BiasColumn{bias}, true, to, Blas{dsyrk, dgemm}, how);
         });
         CHECK(close(upper_triangle(changed, size), upper_triangle(wanted, size)));
     }
-    const index_t n = m.n > 0 ? std::min<index_t>(m.n + 3, 300) : 0;
+    const index_t n = m.n > 0 ? std::min<index_t>(m.n + 3, 530) : 0;
     std::vector<std::int64_t> chosen(n);  // in no order, some rows twice
     for (index_t l = 0; l < n; ++l) chosen[l] = l * l * 31 % m.n;
     Vec wanted(n * n);
     for (index_t j = 0; j < n * n; ++j) wanted[j] = m.dot(chosen[j % n], m.row(chosen[j / n]));
     const Vec G =
-        result(n * n, [&](auto to, auto how) { k.gram(v, chosen.data(), n, to, Blas{dsyrk}, how); });
+        result(n * n, [&](auto to, auto how) { k.gram(v, chosen.data(), n, to, Blas{dsyrk, dgemm}, how); });
     CHECK(close(upper_triangle(G, n), upper_triangle(wanted, n)));
     const std::vector<std::int64_t> lines(chosen.begin(), chosen.begin() + n / 3);
     const auto n_lines = static_cast<index_t>(lines.size());

@@ -29,7 +29,7 @@ class Watch:
 
 class Blas:
     @staticmethod
-    def borrow(dsyrk: object) -> Blas: ...
+    def borrow(dsyrk: object, dgemm: object) -> Blas: ...
 
 class Barrier:
     def __init__(

@@ -8,6 +8,8 @@ with R(w) = ½‖w‖² (penalty "l2") or ‖w‖₁ (penalty "l1").
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -48,6 +50,25 @@ class Bias:
     @property
     def free(self) -> bool:
         return self.value != 0.0 and not self.penalised
+
+
+class Kept:
+    """One value, computed by whoever needs it first; others wait for it."""
+
+    def __init__(self) -> None:
+        self._lock, self._value = threading.Lock(), None
+
+    def get(self, compute: Callable[[], Any]) -> Any:
+        with self._lock:
+            if self._value is None:
+                self._value = compute()
+            return self._value
+
+    def __deepcopy__(self, memo: Any) -> Kept:
+        return Kept()
+
+    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
+        return Kept, ()
 
 
 @dataclass(frozen=True)
@@ -175,9 +196,19 @@ class Problem:
         return self._share_with(other)
 
     def _share_with(self, other: Problem) -> Problem:
-        if "squared_norms" in self.__dict__:
-            other.__dict__["squared_norms"] = self.squared_norms
+        other.share_rows_of(self)
         return other
+
+    def share_rows_of(self, other: Problem) -> None:
+        """Use what is known, or will be, of the rows of a problem that has the same ones."""
+        if "squared_norms" in other.__dict__:
+            self.__dict__["squared_norms"] = other.squared_norms
+        self.__dict__["kept"] = other.kept
+
+    @cached_property
+    def kept(self) -> Kept:
+        """Room for what a solver computes from the rows alone; all problems with these rows share it."""
+        return Kept()
 
     def part(self, chosen: NDArray[np.intp], scale: float = 1.0) -> Problem:
         """The problem of some rows, their costs multiplied by ``scale``."""
@@ -194,12 +225,15 @@ class Problem:
             return _core.Rows.dense(self.X[chosen])
         indptr = self.X.indptr
         lengths = indptr[chosen + 1] - indptr[chosen]
-        starts = np.zeros(len(chosen) + 1, dtype=indptr.dtype)
+        count = int(lengths.sum(dtype=np.int64))
+        dtype = indptr.dtype if count <= np.iinfo(indptr.dtype).max else np.dtype(np.int64)
+        starts = np.zeros(len(chosen) + 1, dtype=dtype)
         np.cumsum(lengths, out=starts[1:])
         # Entry k of the result is entry k − (start there) + (start here) of X.
-        entries = np.arange(starts[-1], dtype=indptr.dtype)
+        entries = np.arange(starts[-1], dtype=dtype)
         entries += np.repeat(indptr[chosen] - starts[:-1], lengths)
-        return _core.Rows.csr(self.X.data[entries], self.X.indices[entries], starts, self.n_cols)
+        indices = self.X.indices[entries].astype(dtype, copy=False)
+        return _core.Rows.csr(self.X.data[entries], indices, starts, self.n_cols)
 
     @cached_property
     def squared_norms(self) -> Vector:

@@ -120,10 +120,10 @@ os.register_at_fork(after_in_child=blas_guard.after_fork)
 
 @cache
 def borrowed_blas() -> _core.Blas:
-    """The ``dsyrk`` of SciPy's BLAS."""
+    """``dsyrk`` and ``dgemm`` of SciPy's BLAS."""
     from scipy.linalg import cython_blas
 
-    return _core.Blas.borrow(cython_blas.__pyx_capi__["dsyrk"])
+    return _core.Blas.borrow(cython_blas.__pyx_capi__["dsyrk"], cython_blas.__pyx_capi__["dgemm"])
 
 
 class Watch:

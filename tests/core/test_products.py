@@ -159,6 +159,24 @@ def test_normal_matrix_refuses_a_wrong_output(H):
         _core.normal_matrix(rows, np.ones(4), 1.0, H, borrowed_blas(), 1)
 
 
+# Parts of the columns, pieces of parts, and tiles of the rows.
+@pytest.mark.parametrize("shape", [(0, 5), (60, 3000), (300, 5000), (512, 40000), (513, 1), (700, 600), (1100, 300)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_gram_of_wide_and_of_many_rows(shape, dtype):
+    X = np.random.default_rng(0).standard_normal(shape, dtype=dtype)
+    rows, chosen = _core.Rows.dense(X), np.arange(shape[0])[::-1].copy()
+    found = []
+    with blas_guard:
+        for n_threads in (1, 2, 5):
+            G = np.full((shape[0], shape[0]), np.nan)
+            _core.gram(rows, chosen, G, borrowed_blas(), n_threads)
+            found.append(np.triu(G))
+    X = X[::-1].astype(np.float64)
+    np.testing.assert_allclose(found[0], np.triu(X @ X.T), rtol=1e-11, atol=1e-11 * shape[1])
+    for other in found[1:]:
+        np.testing.assert_array_equal(other, found[0])
+
+
 @pytest.mark.parametrize("kink", [0.0, 0.4])
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 1000])
 def test_clipped_slope(instruction_set, n, kink):

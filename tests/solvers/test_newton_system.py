@@ -21,7 +21,7 @@ def test_rows_that_change_sides_change_the_matrix(layout, bias):
     rng = np.random.default_rng(0)
     X = np.float32(rng.standard_normal((500, 7))).astype(np.float64)
     rows = Problem.from_arrays(layout(X), np.arange(500) % 2).rows
-    cache = NormalCache(rows, Bias(bias, False), 2)
+    cache = NormalCache(rows, (X * X).sum(axis=1), Bias(bias, False), 2)
     active = rng.random(500) < 0.5
     for step, sigma in enumerate([3.0, 3.0, 3.0, 30.0, 30.0, 1e12, 0.0, 2.0]):
         active = active ^ (rng.random(500) < 0.02)
@@ -44,7 +44,7 @@ def test_it_is_formed_afresh_where_rounding_would_show(monkeypatch):
         core(*arguments, add=add)
 
     monkeypatch.setattr(_core, "normal_matrix", watched)
-    cache = NormalCache(rows, Bias(1.0, False), 1)
+    cache = NormalCache(rows, (X * X).sum(axis=1), Bias(1.0, False), 1)
     D = np.where(np.arange(500) < 300, 1.0, 0.0)
     cache.matrix(D, None)
     D[:5] = 0.0
@@ -55,9 +55,22 @@ def test_it_is_formed_afresh_where_rounding_would_show(monkeypatch):
     assert added == [False, True, False, False]
 
 
+def test_a_long_row_that_came_and_went_leaves_nothing_behind():
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((400, 4))
+    X[0] *= 1e8
+    rows = Problem.from_arrays(X, np.arange(400) % 2).rows
+    cache = NormalCache(rows, (X * X).sum(axis=1), Bias(1.0, False), 1)
+    without = np.ones(400)
+    without[0] = 0.0
+    for D in (without, np.ones(400), without):
+        found = np.triu(cache.matrix(D, None))
+    np.testing.assert_allclose(found, normal_matrix(X, without, 1.0), rtol=1e-12, atol=1e-12)
+
+
 def test_after_an_interrupt_nothing_is_known():
     rows = Problem.from_arrays(np.ones((50, 3)), np.arange(50) % 2).rows
-    cache = NormalCache(rows, Bias(0.0, False), 1)
+    cache = NormalCache(rows, np.full(50, 3.0), Bias(0.0, False), 1)
     D = np.ones(50)
     cache.matrix(D, None)
     stopped = Watch()

@@ -95,7 +95,7 @@ def recover(
     best, of_alpha = None, scale**2 * signed_sum
     if w is not None:
         best = _hyperplane(problem, w.copy(), of_alpha if b is None else b, n_threads)
-    if best is None or (compete and _apart(best.w, induced, best.primal - dual, best.primal)):
+    if best is None or (compete and _apart(best, induced, of_alpha, best.primal - dual, scale)):
         guess = b if problem.bias.free and b is not None else of_alpha
         other = _hyperplane(problem, induced, guess, n_threads)
         best = other if best is None or other.primal < best.primal else best
@@ -103,10 +103,11 @@ def recover(
     return Point(alpha, best.w, best.b, best.interval, best.primal, dual, gap, best.scores)
 
 
-def _apart(w: Vector, induced: Vector, gap: float, primal: float) -> bool:
-    """Whether two hyperplanes differ by so much of the gap that the better one is worth a pass."""
-    difference = w - induced
-    return gap > 1e-12 * abs(primal) and float(difference @ difference) > 1e-3 * gap
+def _apart(best: _Hyperplane, induced: Vector, bias: float, gap: float, scale: float) -> bool:
+    """Whether the induced hyperplane differs by so much of the gap that it is worth a pass; ``scale`` penalises b."""
+    difference = best.w - induced
+    square = float(difference @ difference) + (((best.b - bias) / scale) ** 2 if scale else 0.0)
+    return gap > 1e-12 * abs(best.primal) and square > 1e-3 * gap
 
 
 @dataclass(frozen=True)

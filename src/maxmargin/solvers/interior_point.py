@@ -283,8 +283,8 @@ class _Run:
 
     @property
     def _overdetermined(self) -> bool:
-        """So many more rows than columns that steps of the polish, on a part of the rows, are the cheaper ones."""
-        return self.problem.n_rows >= 2 * self.problem.n_cols
+        """More rows than columns: in the span of few rows an iteration costs less than a step of the polish."""
+        return 9 * self.problem.n_rows >= 10 * self.problem.n_cols
 
     def _polish(self, max_steps: int) -> bool:
         """Whether the active set's solution could be reached from the best point, to some ten digits."""

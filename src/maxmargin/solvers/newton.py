@@ -139,7 +139,8 @@ class _Run:
         finally:
             self.best = better(self.best, method.best)
             self.n_iter += method.steps
-            self.history.add(self.n_iter, self.watch.seconds, self.best.gap, "newton", certified=True)
+            gap = self.best.gap
+            self.history.add(self.n_iter, self.watch.seconds, gap, "newton", certified=math.isfinite(gap))
 
     def _from_sample(self) -> float:
         """Start at the hyperplane of a sample, if that pays; the width of the band around its margin."""

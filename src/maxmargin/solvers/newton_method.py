@@ -176,7 +176,7 @@ class NewtonMethod:
         return _WorkingSet(
             chosen, settled, rows, point.alpha[chosen], sigma[chosen], fixed_w, float(fixed.sum()), point.w.copy(),
             point.b, point.scores[chosen], GramCache(rows, self.n_threads),
-            NormalCache(rows, problem.bias, self.n_threads),
+            NormalCache(rows, problem.squared_norms[chosen], problem.bias, self.n_threads),
         )  # fmt: skip
 
     def _all_rows(self, point: Point, sigma: Vector) -> _WorkingSet:
@@ -184,7 +184,7 @@ class NewtonMethod:
         return _WorkingSet(
             slice(None), point.alpha, problem.rows, point.alpha.copy(), sigma, np.zeros(problem.n_cols), 0.0,
             point.w.copy(), point.b, point.scores.copy(), GramCache(problem.rows, self.n_threads),
-            NormalCache(problem.rows, problem.bias, self.n_threads),
+            NormalCache(problem.rows, problem.squared_norms, problem.bias, self.n_threads),
         )  # fmt: skip
 
     def _penalty(self, point: Point, penalty: float) -> Vector:

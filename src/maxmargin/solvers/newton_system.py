@@ -87,13 +87,13 @@ class NormalCache:
     LARGEST = 1000  # columns: beyond, a second matrix takes too much memory
     ROUNDING = 1e-10
 
-    def __init__(self, rows: _core.Rows, bias: Bias, n_threads: int) -> None:
+    def __init__(self, rows: _core.Rows, squared_norms: Vector, bias: Bias, n_threads: int) -> None:
         self.rows, self.bias, self.n_threads = rows, bias, n_threads
+        self.squares = squared_norms + bias.value**2
         self.known: Vector | None = None
         self.products = np.empty((0, 0))
         self.active = 0  # rows when the matrix was formed
-        self.moved = 0  # rows that changed since
-        self.size = 0.0  # of a typical row, squared
+        self.moved = 0.0  # trace of what was added and taken away since
 
     def matrix(self, D: Vector, watch: _core.Watch | None) -> Vector:
         """XᵀDX, row-major upper triangle, as a matrix of its own."""
@@ -103,18 +103,19 @@ class NormalCache:
         unit = D / largest
         before, self.known = self.known, None  # nothing is known if the core is interrupted
         change = unit if before is None else unit - before
-        count = int(np.count_nonzero(change))
-        if before is None or 2 * count > self.active or not self._resolved(largest * (self.moved + count)):
-            self.products, self.active, self.moved = self._form(unit, watch), int(np.count_nonzero(unit)), 0
-            self.size = float(np.trace(self.products)) / max(float(unit.sum()), 1e-300)
+        count, moved = int(np.count_nonzero(change)), self.moved + float(np.abs(change) @ self.squares)
+        resolved = float(np.finfo(np.float64).eps) * largest * moved <= self.ROUNDING
+        if before is None or 2 * count > self.active or not resolved:
+            self.products, self.active, self.moved = self._form(unit, watch), int(np.count_nonzero(unit)), 0.0
         elif count:
             self._form(change, watch, self.products)
-            self.moved += count
+            self.moved = moved
         self.known = unit
         return self.products * largest
 
-    def _resolved(self, moved: float) -> bool:
-        return float(np.finfo(np.float64).eps) * moved * self.size <= self.ROUNDING
+    def forget(self) -> None:
+        """The next matrix is formed afresh."""
+        self.known = None
 
     def _form(self, D: Vector, watch: _core.Watch | None, add_to: Vector | None = None) -> Vector:
         return normal_matrix(self.rows, D, self.bias, self.n_threads, watch, add_to)
@@ -349,4 +350,6 @@ def newton_system(
     try:
         return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, careful=False, watch=watch, cache=normal)
     except Breakdown:
+        if normal is not None:
+            normal.forget()
         return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)

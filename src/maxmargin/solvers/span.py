@@ -19,13 +19,14 @@ import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, borrowed_blas, effective_threads
 from maxmargin.solution import History, Solution, Status, relative_gap
-from maxmargin.solvers.base import Point, Start, as_solution, better, recover
+from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, recover, starting_point
 from maxmargin.solvers.newton_method import NewtonMethod
 
 Vector = NDArray[np.float64]
 Run = Callable[[Problem, Start], Solution]
 
 FEW_COLUMNS = 100  # up to which matrices are so small that nothing is gained
+MOST_STEPS = 200  # of Newton's method on X itself, where the span was too rough
 
 
 def is_wide(problem: Problem, most_rows: int) -> bool:
@@ -33,26 +34,38 @@ def is_wide(problem: Problem, most_rows: int) -> bool:
     return problem.n_cols > max(problem.n_rows, FEW_COLUMNS) and problem.n_rows <= most_rows
 
 
+class _Coordinates:
+    """The rows in coordinates of their span, and the rows of X that make its basis. About 2 n² numbers."""
+
+    def __init__(self, rows: _core.Rows, n_threads: int, watch: _core.Watch | None) -> None:
+        n = rows.shape[0]
+        G = np.zeros((n, n))
+        _core.gram(rows, np.arange(n, dtype=np.int64), G, borrowed_blas(), n_threads, watch)
+        self.squared_norms = np.diag(G).copy()
+        # Scaled to unit diagonal, or short rows would be lost beside long ones.
+        size = np.sqrt(np.where(self.squared_norms > 0.0, self.squared_norms, 1.0))
+        G /= size
+        G /= size[:, None]
+        factor, pivot, rank, _ = lapack.dpstrf(G.T, lower=1, overwrite_a=1)
+        rank = max(int(rank), 1)
+        for j in range(1, rank):
+            factor[:j, j] = 0.0
+        self.basis = pivot[:rank] - 1  # rows that span all others
+        self.L = np.empty((n, rank))
+        self.L[pivot - 1] = factor[:, :rank]
+        self.L *= size[:, None]
+        self.rows = _core.Rows.dense(self.L)
+
+
 class Span:
     """``problem`` in coordinates of its rows' span: ``inside`` has the same inner products, labels, costs and bias."""
 
     def __init__(self, problem: Problem, n_threads: int, watch: _core.Watch | None = None) -> None:
-        n = problem.n_rows
         self.problem, self.n_threads = problem, n_threads
-        G = np.empty((n, n))
-        _core.gram(problem.rows, np.arange(n, dtype=np.int64), G, borrowed_blas(), n_threads, watch)
-        norms = np.diag(G).copy()
-        # Scaled to unit diagonal, or short rows would be lost beside long ones.
-        size = np.sqrt(np.where(norms > 0.0, norms, 1.0))
-        G /= size
-        G /= size[:, None]
-        factor, pivot, rank, _ = lapack.dpstrf(G.T, lower=1, overwrite_a=1)
-        self.basis = pivot[: max(int(rank), 1)] - 1  # rows that span all others
-        L = np.empty((n, len(self.basis)))
-        L[pivot - 1] = np.tril(factor)[:, : len(self.basis)]
-        L *= size[:, None]
-        self.inside = replace(problem, X=L, rows=_core.Rows.dense(L))
-        self.inside.__dict__.update(squared_norms=norms, null_primal=problem.null_primal)
+        known: _Coordinates = problem.kept.get(lambda: _Coordinates(problem.rows, n_threads, watch))
+        self.basis = known.basis
+        self.inside = replace(problem, X=known.L, rows=known.rows)
+        self.inside.__dict__.update(squared_norms=known.squared_norms, null_primal=problem.null_primal)
 
     @property
     def triangle(self) -> Vector:
@@ -63,6 +76,8 @@ class Span:
         """A start, seen from inside; what of its w is orthogonal to all rows only costs norm and is dropped."""
         if not isinstance(start, Solution):
             return start
+        if len(start.w) != self.problem.n_cols:
+            return start.alpha
         scores = np.empty(self.problem.n_rows)
         _core.scores(self.problem.rows, start.w, 0.0, scores, self.n_threads)
         w, info = lapack.dtrtrs(self.triangle, scores[self.basis], lower=1)
@@ -72,7 +87,7 @@ class Span:
         """The answer as a certified point of the problem itself."""
         problem = self.problem
         point = recover(problem, answer.alpha, self.n_threads, b=answer.b)
-        if point.gap <= max(2.0 * answer.gap, 1e-12):
+        if point.gap <= max(answer.gap, 1e-12):
             return point
         share, info = lapack.dtrtrs(self.triangle, answer.w, lower=1, trans=1)
         if info != 0 or not np.all(np.isfinite(share)):
@@ -89,6 +104,8 @@ class _Limited(Protocol):
     @property
     def tol(self) -> float: ...
     @property
+    def max_iter(self) -> int: ...
+    @property
     def n_threads(self) -> int | None: ...
     @property
     def name(self) -> str: ...
@@ -97,31 +114,69 @@ class _Limited(Protocol):
 
 
 def solve_in_span(solver: _Limited, run: Run, problem: Problem, start: Start, watch: Watch) -> Solution:
-    """What ``run`` finds inside the span, as a solution of the problem itself.
-
-    Inner products of columns of very different size lose digits; Newton's method on X itself finds them again.
-    """
-    tol, n_threads = solver.tol, effective_threads(solver.n_threads)
-    history, n_iter = History(), 0
-    point, status = None, Status.CONVERGED
-    try:
-        span = Span(problem, n_threads, watch.core)
-        answer = run(span.inside, span.enter(start))
-        history, n_iter, status = answer.history, answer.n_iter, answer.status
-        point = span.leave(answer)
-        if not _reached(problem, point, tol) and status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
-            polish = NewtonMethod(problem, n_threads, watch, max_steps=200, enough=tol)
-            try:
-                polish.run(point)
-            finally:
-                point, n_iter = better(point, polish.best), n_iter + polish.steps
-    except KeyboardInterrupt:
-        status = Status.INTERRUPTED
-    except _core.DeadlineReached:
-        status = Status.TIME_LIMIT
-    point = point or recover(problem, np.zeros(problem.n_rows), 1)
-    return as_solution(problem, point, status, tol, history, n_iter, watch, solver.name, solver.reason)
+    """What ``run`` finds inside the span, as a solution of the problem itself."""
+    return _Stay(solver, problem, watch).solve(run, start)
 
 
-def _reached(problem: Problem, point: Point, tol: float) -> bool:
-    return relative_gap(point.primal, point.dual, problem.null_primal) <= tol
+class _Stay:
+    """One call of solve: in, out again, and what is known so far."""
+
+    def __init__(self, solver: _Limited, problem: Problem, watch: Watch) -> None:
+        self.solver, self.problem, self.watch = solver, problem, watch
+        self.n_threads = effective_threads(solver.n_threads)
+        self.history, self.n_iter, self.status = History(), 0, Status.CONVERGED
+        self.best: Point | None = None
+
+    def solve(self, run: Run, start: Start) -> Solution:
+        problem, solver, answer = self.problem, self.solver, None
+        try:
+            usable = not isinstance(start, Solution) or len(start.w) == problem.n_cols
+            self.best = starting_point(problem, start, self.n_threads) if usable else None
+            if not self._reached():
+                span = Span(problem, self.n_threads, self.watch.core)
+                answer = run(span.inside, span.enter(start))
+                self._take_notes(answer)
+                self.best = better(self.best, span.leave(answer))
+                self._polish()
+        except KeyboardInterrupt:
+            self.status = Status.INTERRUPTED
+        except _core.DeadlineReached:
+            self.status = Status.TIME_LIMIT
+        if self.best is None:
+            alpha = np.zeros(problem.n_rows) if answer is None else answer.alpha
+            self.best = recover(problem, alpha, self.n_threads)
+        return as_solution(
+            problem, self.best, self.status, solver.tol, self.history, self.n_iter, self.watch, solver.name,
+            solver.reason,
+        )  # fmt: skip
+
+    def _take_notes(self, answer: Solution) -> None:
+        # Gaps inside the span are those of X up to rounding, but nobody has proven them there.
+        records = [replace(record, certified=False) for record in answer.history.records]
+        self.history, self.n_iter, self.status = History(records), answer.n_iter, answer.status
+
+    def _reached(self) -> bool:
+        if self.best is None:
+            return False
+        return relative_gap(self.best.primal, self.best.dual, self.problem.null_primal) <= self.solver.tol
+
+    def _polish(self) -> None:
+        """Inner products of columns of very different size lose digits; Newton's method on X finds them again."""
+        stopped = self.status not in (Status.CONVERGED, Status.NUMERICAL_LIMIT)
+        if self.best is None or self._reached() or stopped or not getattr(self.solver, "polish", True):
+            return
+        tol = self.solver.tol
+        steps = min(MOST_STEPS, max(1, self.solver.max_iter - self.n_iter))
+        polish = NewtonMethod(
+            self.problem, self.n_threads, self.watch, max_steps=steps, enough=tol, exact=tol <= LOOSE
+        )  # fmt: skip
+        polish.best = self.best
+        try:
+            polish.run(self.best)
+        finally:
+            self.best, self.n_iter = better(self.best, polish.best), self.n_iter + polish.steps
+        if not self._reached():
+            if self.watch.past_deadline:
+                self.status = Status.TIME_LIMIT
+            elif self.watch.stop_requested:
+                self.status = Status.INTERRUPTED

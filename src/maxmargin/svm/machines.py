@@ -45,11 +45,11 @@ def split(data: LabelledRows, multi_class: str, *, C: float, loss: Loss, penalty
         return [Task(Problem.of_labels(data, 1, **options))]
     if multi_class == "ovr":
         first = Problem.of_labels(data, 0, **options)
-        norms = first.squared_norms
+        _ = first.squared_norms  # once, before others share them
         tasks = [Task(first)]
         for positive in range(1, n_classes):
             problem = Problem.of_labels(data, positive, **options)
-            problem.__dict__["squared_norms"] = norms
+            problem.share_rows_of(first)
             tasks.append(Task(problem))
         return tasks
     tasks = []
