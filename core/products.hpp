@@ -218,8 +218,8 @@ inline void gram_block(const RowsView& view, const std::int64_t* lines, index_t 
 
 // Some columns of the chosen rows, as doubles, row after row.
 template <class T>
-void pack_columns(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, index_t first, index_t width,
-                  double* block) {
+void pack_columns(const DenseRows<T>& rows, const std::int64_t* chosen, index_t n, index_t first,
+                  index_t width, double* block) {
     for (index_t j = 0; j < n; ++j) {
         const T* x = rows.row(chosen[j]) + first;
         for (index_t k = 0; k < width; ++k) block[j * width + k] = static_cast<double>(x[k]);
