@@ -64,11 +64,8 @@ class Kept:
                 self._value = compute()
             return self._value
 
-    def __deepcopy__(self, memo: Any) -> Kept:
-        return Kept()
-
     def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
-        return Kept, ()
+        return Kept, ()  # a copy knows nothing
 
 
 @dataclass(frozen=True)
@@ -193,9 +190,6 @@ class Problem:
     def with_costs(self, cost: Vector, *, loss: Loss | None = None) -> Problem:
         """The same rows at other costs."""
         other = replace(self, cost=cost, loss=loss or self.loss, hard=False)
-        return self._share_with(other)
-
-    def _share_with(self, other: Problem) -> Problem:
         other.share_rows_of(self)
         return other
 

@@ -68,7 +68,7 @@ def test_every_solver_finds_the_optimum_there(name, loss, bias):
 def test_other_losses(loss):
     X, y = wide()
     problem = Problem.from_arrays(X, y, C=0.1, loss=loss)
-    assert is_wide(problem, 5000)
+    assert is_wide(problem, 5000, False)
     solution = SOLVERS["newton"](tol=1e-9).solve(problem)
     assert solution.status is Status.CONVERGED
     near = SOLVERS["newton"](tol=1e-9).solve(Problem.from_arrays(X, y, C=0.11, loss=loss), start=solution)

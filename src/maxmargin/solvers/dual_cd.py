@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.losses.base import DualBox
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, blas_guard, effective_threads
+from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, bias_gain, recover
 from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.screening import proven
-from maxmargin.solvers.span import is_wide, solve_in_span
+from maxmargin.solvers.span import solve_where_small
 
 Vector = NDArray[np.float64]
 
@@ -76,10 +76,7 @@ class DualCoordinateDescent:
         def run(problem: Problem, start: Start) -> Solution:
             return _Run(self, problem, watch, start).solve()
 
-        with blas_guard:
-            if not sp.issparse(problem.X) and is_wide(problem, MOST_ROWS):
-                return solve_in_span(self, run, problem, start, watch)
-            return run(problem, start)
+        return solve_where_small(self, run, problem, start, watch, most_rows=MOST_ROWS)
 
 
 class _Run:

@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, blas_guard, effective_threads
+from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import Point, Start, as_solution, better, recover, starting_point
 from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.newton_system import Breakdown, NormalSystem
-from maxmargin.solvers.span import is_wide, solve_in_span
+from maxmargin.solvers.span import solve_where_small
 
 Vector = NDArray[np.float64]
 
@@ -233,10 +233,7 @@ class InteriorPoint:
         def run(problem: Problem, start: Start) -> Solution:
             return _Run(self, problem, watch).solve(start)
 
-        with blas_guard:
-            if is_wide(problem, problem.n_rows):
-                return solve_in_span(self, run, problem, start, watch)
-            return run(problem, start)
+        return solve_where_small(self, run, problem, start, watch, most_rows=problem.n_rows, sparse=True)
 
 
 class _Run:

@@ -13,11 +13,12 @@ from typing import Protocol
 
 import numpy as np
 import scipy.linalg.lapack as lapack
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, borrowed_blas, effective_threads
+from maxmargin.runtime import Watch, blas_guard, borrowed_blas, effective_threads
 from maxmargin.solution import History, Solution, Status, relative_gap
 from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, recover, starting_point
 from maxmargin.solvers.newton_method import NewtonMethod
@@ -27,11 +28,6 @@ Run = Callable[[Problem, Start], Solution]
 
 FEW_COLUMNS = 100  # up to which matrices are so small that nothing is gained
 MOST_STEPS = 200  # of Newton's method on X itself, where the span was too rough
-
-
-def is_wide(problem: Problem, most_rows: int) -> bool:
-    """More columns than rows, and rows few enough for their Gram matrix."""
-    return problem.n_cols > max(problem.n_rows, FEW_COLUMNS) and problem.n_rows <= most_rows
 
 
 class _Coordinates:
@@ -111,6 +107,26 @@ class _Limited(Protocol):
     def name(self) -> str: ...
     @property
     def reason(self) -> str: ...
+
+
+def is_wide(problem: Problem, most_rows: int, sparse: bool) -> bool:
+    """More columns than rows, and rows few enough for their Gram matrix."""
+    if sp.issparse(problem.X) and not sparse:
+        return False
+    return problem.n_cols > max(problem.n_rows, FEW_COLUMNS) and problem.n_rows <= most_rows
+
+
+def solve_where_small(
+    solver: _Limited, run: Run, problem: Problem, start: Start, watch: Watch, *, most_rows: int, sparse: bool = False
+) -> Solution:
+    """What ``run`` finds: in the span of the rows where they are few (at most ``most_rows``), else on X itself.
+
+    ``sparse`` rows are cheap as they are; a method that needs dense equations says so.
+    """
+    with blas_guard:
+        if is_wide(problem, most_rows, sparse):
+            return solve_in_span(solver, run, problem, start, watch)
+        return run(problem, start)
 
 
 def solve_in_span(solver: _Limited, run: Run, problem: Problem, start: Start, watch: Watch) -> Solution:
