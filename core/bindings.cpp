@@ -3,6 +3,7 @@
 #include <nanobind/stl/string.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "bind_online.hpp"
 #include "bind_states.hpp"
@@ -70,6 +71,38 @@ void bind_products(nb::module_& m) {
         },
         "rows"_a, "coefficient"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a,
         "watch"_a.none() = nb::none());
+    m.def(
+        "compensated_scores",
+        [](const Rows& rows, In w, Out high, Out low, int n_threads) {
+            at(w, rows.view.n_cols, "w"), at(high, rows.view.n_rows, "high"), at(low, rows.view.n_rows, "low");
+            run(n_threads, nullptr, [&](const Execution& how) {
+                core().compensated_scores(rows.view, w.data(), high.data(), low.data(), how);
+            });
+        },
+        "rows"_a, "w"_a.noconvert(), "high"_a.noconvert(), "low"_a.noconvert(), "n_threads"_a);
+    m.def(
+        "compensated_combine",
+        [](const Rows& rows, In c, Out out, int n_threads) {
+            at(c, rows.view.n_rows, "coefficient"), at(out, rows.view.n_cols, "out");
+            run(n_threads, nullptr, [&](const Execution& how) {
+                core().compensated_combine(rows.view, c.data(), out.data(), how);
+            });
+        },
+        "rows"_a, "coefficient"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
+    m.def(
+        "grid_sum",
+        [](In values, double unit) {
+            // Every value is a multiple of the unit, a power of two; the sum is exact.
+            const double per_unit = 1.0 / unit, block = 67108864.0;
+            std::int64_t high = 0, low = 0;
+            for (std::size_t i = 0; i < values.size(); ++i) {
+                const double k = values.data()[i] * per_unit, upper = std::floor(k / block);
+                high += static_cast<std::int64_t>(upper);
+                low += static_cast<std::int64_t>(k - upper * block);
+            }
+            return nb::make_tuple(high, low);
+        },
+        "values"_a.noconvert(), "unit"_a);
     m.def(
         "squared_norms",
         [](const Rows& rows, Out out, int n_threads) {

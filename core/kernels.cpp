@@ -2,6 +2,7 @@
 #include "kernels.hpp"
 
 #include "clipped.hpp"
+#include "compensated.hpp"
 #include "dual_cd.hpp"
 #include "interior_point.hpp"
 #include "joint_cd.hpp"
@@ -21,6 +22,8 @@ const Kernels& kernels() {
                                    scores,
                                    combine,
                                    squared_norms,
+                                   compensated_scores,
+                                   compensated_combine,
                                    normal_matrix,
                                    gram,
                                    gram_block,

@@ -262,6 +262,9 @@ struct Kernels {
     // out = Σ coefficient_i x_i  (n_cols entries)
     void (*combine)(const RowsView&, const double* coefficient, double* out, const Execution&);
     void (*squared_norms)(const RowsView&, double* out, const Execution&);
+    // the first two in twice the working precision (compensated.hpp): high + low, and rounded once
+    void (*compensated_scores)(const RowsView&, const double* w, double* high, double* low, const Execution&);
+    void (*compensated_combine)(const RowsView&, const double* coefficient, double* out, const Execution&);
     // H (+)= Σ D_i (x_i, bias)(x_i, bias)ᵀ, row-major upper triangle, size n_cols + (bias.value != 0)
     void (*normal_matrix)(const RowsView&, const double* D, BiasColumn, bool add, double* H, const Blas&,
                           const Execution&);

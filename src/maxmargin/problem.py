@@ -90,6 +90,7 @@ class Problem:
     classes: NDArray[Any]
     penalty: str = "l2"
     hard: bool = False  # C = infinity: no slack at all; cost is then 1 for rows that count
+    auxiliary: bool = False  # a step on the way to another problem's solution: nobody claims anything about it
 
     @classmethod
     def from_arrays(
@@ -208,7 +209,7 @@ class Problem:
         """The problem of some rows, their costs multiplied by ``scale``."""
         X = self.X[chosen]
         rows = _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1]) if sp.issparse(X) else _core.Rows.dense(X)
-        other = replace(self, X=X, rows=rows, y=self.y[chosen], cost=scale * self.cost[chosen])
+        other = replace(self, X=X, rows=rows, y=self.y[chosen], cost=scale * self.cost[chosen], auxiliary=True)
         if "squared_norms" in self.__dict__:
             other.__dict__["squared_norms"] = self.squared_norms[chosen]
         return other
@@ -235,6 +236,16 @@ class Problem:
         norms = np.empty(self.n_rows)
         _core.squared_norms(self.rows, norms, effective_threads())
         return norms
+
+    @cached_property
+    def norms(self) -> Vector:
+        """‖x_i‖ of every row."""
+        return np.sqrt(self.squared_norms)
+
+    @cached_property
+    def longest_row(self) -> int:
+        """The largest number of products in a row's score."""
+        return int(np.diff(self.X.indptr).max(initial=0)) if sp.issparse(self.X) else self.n_cols
 
     @cached_property
     def null_primal(self) -> float:

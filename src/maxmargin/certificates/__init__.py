@@ -1,14 +1,16 @@
 """Proofs that trust no solver: verify() recomputes everything from the data by plain arithmetic."""
 
 from maxmargin.certificates.multiclass import CombinedCertificate, JointCertificate
-from maxmargin.certificates.optimality import OptimalityCertificate, Verdict
+from maxmargin.certificates.optimality import OptimalityCertificate
 from maxmargin.certificates.separability import NotSeparableError, Separability, judge_separability
+from maxmargin.certificates.verdict import Outcome, Verdict
 
 __all__ = [
     "CombinedCertificate",
     "JointCertificate",
     "NotSeparableError",
     "OptimalityCertificate",
+    "Outcome",
     "Separability",
     "Verdict",
     "judge_separability",

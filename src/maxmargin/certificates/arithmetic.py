@@ -1,84 +1,323 @@
-"""The losses once more, in plain arithmetic: nothing here is shared with ``losses`` or the solvers.
+"""Primal and dual objective of a hyperplane and a dual point, with everything that rounding may have changed.
 
-Every loss is h(r) of a residual r = target − sign·score. ``share`` is its slope, ``conjugate`` its convex conjugate.
+The losses once more, in plain arithmetic: nothing here is shared with ``losses`` or the solvers. Every loss is h(r) of a
+residual r = target − sign·score, with slope h' and conjugate h*. :class:`Terms` is the one place where objectives are
+stated: solvers state their claims with it, from products by the core, and certificates check them with it, from
+products by NumPy. A solver widens all rounding by :data:`CAREFUL`, so that whoever checks its claim finds it true.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from maxmargin.certificates.rounding import (
+    ELEMENTARY,
+    UNIT,
+    Approximate,
+    Interval,
+    square_norm,
+    total,
+    two_sum,
+)
+
 Vector = NDArray[np.float64]
 Function = Callable[[Vector], Vector]
+
+# Two computations of a number, each wrong by at most A, differ by at most 2 A: who claims the first one with 3 A is
+# confirmed by the second one with A.
+CAREFUL = 3.0
+CHUNK = 1 << 14  # rows that are looked at together, so that their numbers stay in the cache
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """h, its slope, its conjugate, and the range of multipliers per unit of cost."""
+    """h, its slope, its conjugate, and the range of multipliers per unit of cost.
+
+    ``value`` is right to ``roundings`` UNITs. ``priced`` is c h*(alpha/c) and the error it may have.
+    """
 
     value: Function
-    share: Function
-    conjugate: Function
+    slope: Function
+    priced: Callable[[Vector, Vector], tuple[Vector, Vector]]
     lowest: float
     highest: float
     margin: float = 1.0  # the target of a classifier
-    corners: bool = False  # the best bias may be an interval
     width: float = 0.0  # half-width of the tube
+    roundings: float = 4.0
+
+    def range(self, cost: Vector) -> tuple[Vector, Vector]:
+        """Smallest and largest multiplier of rows with these costs."""
+        with np.errstate(invalid="ignore"):
+            low = np.where(cost > 0.0, self.lowest * cost if self.lowest else 0.0, 0.0)
+            return low, np.where(cost > 0.0, self.highest * cost, 0.0)
 
 
 def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
     """None for a loss that nobody knows."""
     inf = np.inf
-    border = epsilon * (1.0 + 1e-14)  # a row on the tube's border is not outside by rounding
     if loss == "hinge":
         return Arithmetic(
-            lambda r: np.maximum(r, 0.0), lambda r: np.where(r > 0.0, 1.0, 0.0), np.zeros_like, 0.0, 1.0, corners=True
+            lambda r: np.maximum(r, 0.0), lambda r: np.where(r > 0.0, 1.0, 0.0), lambda a, c: (0.0 * a, 0.0 * a), 0.0, 1.0
         )
     if loss == "squared_hinge" or (loss == "slack_power" and 1.0 < power <= 4.0):
         p = 2.0 if loss == "squared_hinge" else power
         return Arithmetic(
             lambda r: np.maximum(r, 0.0) ** p,
             lambda r: p * np.maximum(r, 0.0) ** (p - 1.0),
-            lambda a: (p - 1.0) * (a / p) ** (p / (p - 1.0)),
+            lambda a, c: _power_priced(a, c, p),
             0.0,
             inf,
+            roundings=2.0 * ELEMENTARY + 2.0,
         )
     if loss == "logistic":
         return Arithmetic(
-            lambda r: np.logaddexp(0.0, r),
+            lambda r: np.maximum(r, 0.0) + np.log1p(np.exp(-np.abs(r))),
             lambda r: np.exp(-np.logaddexp(0.0, -r)),
-            lambda a: _x_log_x(a) + _x_log_x(1.0 - a),
+            _entropy_priced,
             0.0,
             1.0,
             margin=0.0,
+            roundings=4.0 * ELEMENTARY + 2.0,
         )
     if loss == "epsilon_insensitive" and epsilon >= 0.0:
         return Arithmetic(
-            lambda r: np.maximum(np.abs(r) - border, 0.0),
+            lambda r: np.maximum(np.abs(r) - epsilon, 0.0),
             lambda r: np.where(np.abs(r) > epsilon, np.sign(r), 0.0),
-            lambda a: epsilon * np.abs(a),
+            lambda a, c: _tube_priced(a, c, epsilon, squared=False),
             -1.0,
             1.0,
-            corners=True,
             width=epsilon,
         )
     if loss == "squared_epsilon_insensitive" and epsilon >= 0.0:
         return Arithmetic(
-            lambda r: np.maximum(np.abs(r) - border, 0.0) ** 2,
+            lambda r: np.maximum(np.abs(r) - epsilon, 0.0) ** 2,
             lambda r: 2.0 * np.sign(r) * np.maximum(np.abs(r) - epsilon, 0.0),
-            lambda a: epsilon * np.abs(a) + a * a / 4.0,
+            lambda a, c: _tube_priced(a, c, epsilon, squared=True),
             -inf,
             inf,
             width=epsilon,
+            roundings=8.0,
         )
     return None
 
 
+def _power_priced(alpha: Vector, cost: Vector, p: float) -> tuple[Vector, Vector]:
+    if p == 2.0:
+        value = alpha * alpha / (4.0 * cost)
+        return value, 3.0 * UNIT * value
+    q = p / (p - 1.0)
+    base = alpha / cost / p
+    with np.errstate(over="ignore"):
+        value = cost * (p - 1.0) * base**q
+    # The exponent itself is rounded: base^q changes by q |ln base| roundings of it.
+    steep = q * np.abs(np.log(np.where(base > 0.0, base, 1.0)))
+    return value, UNIT * value * (2.0 * ELEMENTARY + 4.0 + 4.0 * q + 4.0 * steep)
+
+
+def _entropy_priced(alpha: Vector, cost: Vector) -> tuple[Vector, Vector]:
+    a = alpha / cost
+    value = cost * (_x_log_x(a) + np.where(a < 1.0, (1.0 - a) * np.log1p(-np.minimum(a, 0.9999999999999999)), 0.0))
+    # a is rounded; the slope of the entropy there is at most 40, as 1 − a is 0 or above UNIT.
+    return value, UNIT * ((4.0 * ELEMENTARY + 8.0) * np.abs(value) + 64.0 * alpha)
+
+
+def _tube_priced(alpha: Vector, cost: Vector, epsilon: float, *, squared: bool) -> tuple[Vector, Vector]:
+    value = epsilon * np.abs(alpha)
+    if squared:
+        value = value + alpha * alpha / (4.0 * cost)
+    return value, (4.0 if squared else 1.0) * UNIT * value
+
+
 def _x_log_x(x: Vector) -> Vector:
     return np.where(x > 0.0, x * np.log(np.where(x > 0.0, x, 1.0)), 0.0)
+
+
+@dataclass(frozen=True)
+class Terms:
+    """One hyperplane's problem: R(w) + ½ (b/scale)² + Σ cost_i h(target_i − sign_i (⟨w, x_i⟩ + b)).
+
+    Without a ``scale`` the bias costs nothing. ``hard``: no loss at all is allowed, and every row of cost above 0 must
+    have a residual of at most 0.
+    """
+
+    h: Arithmetic
+    sign: Vector
+    target: Vector
+    cost: Vector
+    penalty: str = "l2"
+    scale: float = 0.0
+    hard: bool = False
+
+    def primal(self, w: Vector, b: float, scores: Approximate, *, factor: float = 1.0) -> Interval:
+        """Lower and upper bound of the objective; the upper one is infinite where the hard margin is not proven."""
+        if self.penalty == "l2":
+            square = square_norm(w, factor=factor)
+            value = Interval(0.5 * square.low, 0.5 * square.high)
+        else:
+            value = total(np.abs(w), factor=factor)
+        if self.scale:
+            of_bias = 0.5 * (b / self.scale) ** 2
+            value = value + Interval(of_bias * (1.0 - 4.0 * factor * UNIT), of_bias * (1.0 + 4.0 * factor * UNIT))
+        if self.hard:
+            refuted = self.largest_residual(b, scores, factor=-factor) > 0.0
+            proven = self.largest_residual(b, scores, factor=factor) <= 0.0
+            return Interval(math.inf if refuted else value.low, value.high if proven else math.inf)
+        low, high = [], []
+        for part in _chunks(len(self.cost)):
+            r, off = self._residual(b, scores, part)
+            least, most = self._loss_range(r, factor * off)
+            low.append(total(self.cost[part] * least, factor=factor).low)
+            high.append(total(self.cost[part] * most, factor=factor).high)
+        several = (self.h.roundings + 8.0) * factor * UNIT
+        loss = Interval(total(np.array(low)).low * (1.0 - several), total(np.array(high)).high * (1.0 + several))
+        return value + Interval(max(0.0, loss.low), loss.high)
+
+    def largest_residual(self, b: float, scores: Approximate, *, factor: float) -> float:
+        """Over the rows with a cost: an upper bound, or a lower one where ``factor`` is negative."""
+        largest = -math.inf
+        for part in _chunks(len(self.cost)):
+            r, off = self._residual(b, scores, part)
+            largest = max(largest, float((r + factor * off)[self.cost[part] > 0.0].max(initial=-math.inf)))
+        return largest
+
+    def _loss_range(self, r: Vector, off: Vector) -> tuple[Vector, Vector]:
+        """h is convex, so that its largest value is at an end; tubes have their smallest inside."""
+        h = self.h
+        if h.lowest < 0.0:
+            size = np.abs(r)
+            return h.value(np.maximum(size - off, 0.0)), h.value(size + off)
+        return h.value(r - off), h.value(r + off)
+
+    def _residual(self, b: float, scores: Approximate, part: slice) -> tuple[Vector, Vector]:
+        """target − sign (score + b), and how far that may be off."""
+        sign = self.sign[part]
+        off = np.broadcast_to(scores.off, self.cost.shape)[part]
+        base, lost = two_sum(self.target[part], -sign * b)
+        r, more = two_sum(base, -sign * scores.value[part])
+        lost = lost + more
+        if scores.tail is not None:
+            lost = lost - sign * scores.tail[part]
+        inexact = (lost != 0.0) | (off > 0.0)
+        return r + lost, off + np.where(inexact, 4.0 * UNIT * (np.abs(r) + np.abs(lost)), 0.0)
+
+    def dual(self, alpha: Vector, induced: Approximate, *, factor: float = 1.0) -> Interval:
+        """Lower and upper bound of the dual objective of multipliers that are feasible.
+
+        With ‖w‖₁ the lower one is −∞ unless it is proven that no column's slope |Σ alpha sign x_j| exceeds 1.
+        """
+        values, off = [], 0.0
+        for part in _chunks(len(alpha)):
+            a, cost = alpha[part], self.cost[part]
+            gain, price, wrong = a * self.target[part], 0.0 * a, 0.0 * a
+            if not self.hard:
+                live = cost > 0.0
+                price[live], wrong[live] = self.h.priced(a[live], cost[live])
+            off += float((wrong + 2.0 * UNIT * (np.abs(gain) + np.abs(price))).sum()) * (1.0 + 1e-9)
+            values.append(gain - price)
+        value = total(np.concatenate(values), off, factor=factor)
+        if self.penalty == "l2":
+            square = square_norm(induced.value, float(induced.off), factor=factor)
+            value = value - Interval(0.5 * square.low, 0.5 * square.high)
+        else:
+            steepest = float(np.abs(induced.value).max(initial=0.0))
+            proven = steepest + factor * float(induced.off) <= 1.0
+            refuted = steepest - factor * float(induced.off) > 1.0
+            value = Interval(value.low if proven else -math.inf, -math.inf if refuted else value.high)
+        if self.scale:
+            balance = total(self.sign * alpha, factor=factor)
+            ends = sorted((abs(balance.low), abs(balance.high)))
+            least = 0.0 if balance.low <= 0.0 <= balance.high else ends[0]
+            of_bias = [0.5 * (self.scale * end) ** 2 for end in (least, ends[1])]
+            several = 6.0 * factor * UNIT
+            value = value - Interval(of_bias[0] * (1.0 - several), of_bias[1] * (1.0 + several))
+        return value
+
+
+def _chunks(n: int) -> list[slice]:
+    return [slice(begin, begin + CHUNK) for begin in range(0, n, CHUNK)]
+
+
+@dataclass(frozen=True)
+class JointTerms:
+    """All classes at once: ½ Σ_m ‖w_m‖² + ½ Σ_m (b_m/scale)² + Σ cost_i ℓ(f_i, y_i); one column of scores a class.
+
+    ℓ is max_m (f_m + [m ≠ y]) − f_y ("crammer_singer") or ln Σ_m exp f_m − f_y ("multinomial").
+    """
+
+    loss: str
+    position: NDArray[np.intp]
+    cost: Vector
+    scale: float = 0.0
+
+    def primal(self, W: Vector, b: Vector, scores: list[Approximate], *, factor: float = 1.0) -> Interval:
+        square = square_norm(W.ravel(), factor=factor)
+        value = Interval(0.5 * square.low, 0.5 * square.high)
+        if self.scale:
+            of_bias = square_norm(b / self.scale, factor=2.0 * factor)
+            value = value + Interval(0.5 * of_bias.low, 0.5 * of_bias.high)
+        loss, off = self._losses(b, scores)
+        size = float(np.abs(loss) @ self.cost) * (1.0 + 1e-9)
+        off = float(off @ self.cost) * (1.0 + 1e-9) + 4.0 * UNIT * size
+        loss = total(self.cost * loss, off, factor=factor)
+        return value + Interval(max(0.0, loss.low), loss.high)
+
+    def _losses(self, b: Vector, scores: list[Approximate]) -> tuple[Vector, Vector]:
+        """Every row's loss, and how far it may be off: ℓ changes by at most twice the change of any score."""
+        rows, n = np.arange(len(self.position)), len(self.position)
+        f, wrong = np.empty((n, len(b))), np.zeros(n)
+        # Only differences of scores matter: they are taken before anything is rounded.
+        base = np.empty(n), np.empty(n)
+        high, low = np.empty((n, len(b))), np.empty((n, len(b)))
+        for m, score in enumerate(scores):
+            high[:, m], low[:, m] = two_sum(score.value, b[m])
+            if score.tail is not None:
+                low[:, m] += score.tail
+            wrong = np.maximum(wrong, score.off)
+        base = high[rows, self.position], low[rows, self.position]
+        for m in range(len(b)):
+            f[:, m], lost = two_sum(high[:, m], -base[0])
+            f[:, m] += lost + (low[:, m] - base[1])
+        off = 2.0 * wrong + 8.0 * UNIT * np.abs(f).max(axis=1)
+        off += 4.0 * UNIT * UNIT * np.abs(high).max(axis=1)  # of the low parts
+        if self.loss == "crammer_singer":
+            raised = f + 1.0
+            raised[rows, self.position] = 0.0
+            value = np.maximum(raised.max(axis=1), 0.0)
+            inexact = (raised - 1.0 != f).any(axis=1)
+            return value, np.where(f.any(axis=1), off, 2.0 * wrong) + np.where(inexact, 2.0 * UNIT * value, 0.0)
+        top = f.max(axis=1)
+        value = np.log1p(np.maximum(np.exp(f - top[:, None]).sum(axis=1) - 1.0, 0.0)) + top
+        roundings = (4.0 * ELEMENTARY + 8.0 + len(b)) * UNIT
+        return value, off + roundings * (1.0 + np.abs(value) + np.abs(top))
+
+    def dual(self, alpha: Vector, induced: list[Approximate], *, factor: float = 1.0) -> Interval:
+        """Lower and upper bound of the dual objective of multipliers that are feasible, one column a class."""
+        own = alpha[np.arange(len(alpha)), self.position]
+        if self.loss == "crammer_singer":
+            value = total(own, factor=factor)
+        else:
+            live = self.cost > 0.0
+            cost = self.cost[live, None]
+            away = np.maximum(-alpha[live], 0.0)
+            away[np.arange(len(away)), self.position[live]] = self.cost[live] - own[live]
+            terms = cost * _x_log_x(away / cost)
+            off = UNIT * float(((2.0 * ELEMENTARY + 8.0) * np.abs(terms) + 4.0 * away).sum()) * (1.0 + 1e-9)
+            value = total(-terms.ravel(), off, factor=factor)
+        for part in induced:
+            square = square_norm(part.value, float(part.off), factor=factor)
+            value = value - Interval(0.5 * square.low, 0.5 * square.high)
+        if self.scale:
+            for column in alpha.T:
+                balance = total(column, factor=factor)
+                largest = self.scale * max(abs(balance.low), abs(balance.high))
+                value = value - Interval(0.0, 0.5 * largest**2 * (1.0 + 6.0 * factor * UNIT))
+        return value
 
 
 def class_costs(
@@ -88,34 +327,26 @@ def class_costs(
     if class_weight is None:
         return weight
     if isinstance(class_weight, str):
-        total = np.maximum(np.bincount(position, weights=weight, minlength=len(labels)), 0.0)
+        totals = np.maximum(np.bincount(position, weights=weight, minlength=len(labels)), 0.0)
         with np.errstate(invalid="ignore", over="ignore"):  # weights that are not finite are refused later
-            factor = np.where(total > 0.0, total.sum() / len(labels) / np.maximum(total, 1e-300), 0.0)
+            factor = np.where(totals > 0.0, totals.sum() / len(labels) / np.maximum(totals, 1e-300), 0.0)
     else:
         factor = np.array([float(class_weight.get(label, 1.0)) for label in labels])
     with np.errstate(invalid="ignore", over="ignore"):
         return np.asarray(weight * factor[position])
 
 
-def balanced(pull: Vector) -> Vector:
-    """A point whose sum is zero: the heavier side scaled down."""
-    plus, minus = float(pull[pull > 0.0].sum()), -float(pull[pull < 0.0].sum())
-    if plus > minus:
-        return np.where(pull > 0.0, pull * (minus / plus), pull)
-    return np.where(pull < 0.0, pull * (plus / minus), pull) if minus > plus else pull
-
-
-def bias_interval(scores: Vector, sign: Vector, target: Vector, cost: Vector, h: Arithmetic) -> tuple[float, float]:
-    """All biases that minimise the loss, up to rounding, by bisection on its slope."""
-    point, share = (target - sign * scores) / sign, h.share
+def best_constant(sign: Vector, target: Vector, cost: Vector, h: Arithmetic) -> float:
+    """A bias that minimises the loss at w = 0, up to rounding, by bisection on its slope."""
+    point = target / sign
     reach = 1.0 + float(np.abs(point).max()) + h.width
     if not target.any():  # no target: the level where the slope is zero depends on the classes' totals
         totals = [float(cost[sign == s].sum()) for s in (-1.0, 1.0)]
-        reach += abs(float(np.log(totals[1] / totals[0])))
-    flat = 1e-12 * float(cost @ np.abs(share(target - sign * scores))) + 1e-300
+        reach += abs(math.log(totals[1] / totals[0]))
+    flat = 1e-12 * float(cost @ np.abs(h.slope(target))) + 1e-300
 
     def slope(b: float) -> float:
-        return float(-(cost * sign) @ share(target - sign * (scores + b)))
+        return float(-(cost * sign) @ h.slope(target - sign * b))
 
     def first_above(level: float) -> float:
         low, high = -2.0 * reach, 2.0 * reach
@@ -124,4 +355,4 @@ def bias_interval(scores: Vector, sign: Vector, target: Vector, cost: Vector, h:
             low, high = (low, middle) if slope(middle) > level else (middle, high)
         return 0.5 * (low + high)
 
-    return first_above(-flat), first_above(flat)
+    return 0.5 * (first_above(-flat) + first_above(flat))

@@ -8,20 +8,43 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.certificates.arithmetic import class_costs
-from maxmargin.certificates.optimality import OptimalityCertificate, Verdict, plain_matrix, rejected
+from maxmargin.certificates.arithmetic import JointTerms, class_costs
+from maxmargin.certificates.optimality import NEAR, OptimalityCertificate
+from maxmargin.certificates.rounding import (
+    Approximate,
+    combination_off,
+    exact_combination,
+    exact_scores,
+    lines_sum_to_zero,
+    longest_row,
+    norm,
+    row_norms,
+    scores_off,
+    sums_to_zero,
+)
+from maxmargin.certificates.verdict import (
+    Checks,
+    Claimed,
+    Outcome,
+    Proven,
+    Verdict,
+    all_finite,
+    known_labels,
+    plain_matrix,
+    plain_weights,
+)
 
 Vector = NDArray[np.float64]
+SAME = ("C", "loss", "tol", "fit_intercept", "penalty_scale", "penalty", "power", "epsilon")  # of all parts
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class CombinedCertificate:
     """The certificates of one machine per class (``scheme="ovr"``) or per pair of classes (``"ovo"``).
 
-    Each part is about labels False and True ("ovr": is it this class?) or about the pair's own labels.
+    Each part is about labels False and True: is it this class, or is it the second one of the pair?
 
     Examples
     --------
@@ -35,7 +58,21 @@ class CombinedCertificate:
     parts: tuple[OptimalityCertificate, ...]
     scheme: str
     classes: NDArray[Any]
+    loss: str
+    C: float
+    tol: float
     class_weight: dict[Any, float] | str | None = None
+    fit_intercept: bool = True
+    penalty_scale: float | None = None
+    penalty: str = "l2"
+    power: float = math.nan
+    epsilon: float = 0.0
+
+    def __repr__(self) -> str:
+        return (
+            f"CombinedCertificate({self.scheme}, {self.loss}, C={self.C:g}, {len(self.classes)} classes, "
+            f"{len(self.parts)} machines: worst gap {self.gap:.1e} of {self.tol:.0e} asked)"
+        )
 
     @property
     def gap(self) -> float:
@@ -55,49 +92,62 @@ class CombinedCertificate:
         """Largest possible ‖w − w*‖ of any part."""
         return max(part.distance_bound for part in self.parts)
 
-    def verify(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, tolerance: float = 1e-6) -> Verdict:
+    def verify(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, max_gap: float | None = None
+    ) -> Verdict:
         """Verify every part; the verdict is that of the worst one, with sums of the objective values."""
-        X, labels = plain_matrix(X), np.asarray(y).ravel()
-        if X.shape[0] != len(labels) or not np.isin(labels, self.classes).all():
-            return rejected("labels", tolerance)
-        weight = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
-        if weight.shape not in ((), (len(labels),)):
-            return rejected("shape", tolerance)
+        checks, X, labels = Checks(), plain_matrix(X), np.asarray(y).ravel()
+        weight = plain_weights(sample_weight, len(labels))
+        max_gap = self.tol if max_gap is None else max_gap
+        if not checks.note("labels", known_labels(labels, self.classes), "y, or the list of classes, is another one"):
+            return checks.rejected(max_gap)
+        shaped = X.ndim == 2 and X.shape[0] == len(labels) and weight is not None
+        whole = len(self.parts) == len(self._jobs()) and all(len(part.alpha) == len(labels) for part in self.parts)
+        checks.note("shape", shaped and whole, f"{len(self.parts)} machines, X of shape {X.shape}, {len(labels)} labels")
+        alike = all(_same(getattr(part, name), getattr(self, name)) for part in self.parts for name in SAME)
+        checks.note("parts", alike, "the machines do not share loss, C, penalty, bias and tolerance")
+        asked = [np.array_equal(part.classes, np.array([False, True])) for part in self.parts]  # type: ignore[arg-type]
+        plain = all(asked) and all(part.class_weight is None for part in self.parts)
+        checks.note("labels of parts", plain, "a machine answers another question than: is it this class?")
+        if checks.failed or weight is None:
+            return checks.rejected(max_gap)
         position = np.searchsorted(self.classes, labels)
-        weight = class_costs(np.broadcast_to(weight, labels.shape), position, self.classes.tolist(), self.class_weight)
-        if len(self.parts) != len(self._jobs()) or any(len(part.alpha) != len(labels) for part in self.parts):
-            return rejected("shape", tolerance)
-        verdicts = [
-            self._verify_part(part, job, X, position, weight, tolerance)
-            for part, job in zip(self.parts, self._jobs(), strict=True)
-        ]
-        worst = max(verdicts, key=lambda v: v.violation)
+        weight = class_costs(weight, position, self.classes.tolist(), self.class_weight)
+        jobs = zip(self.parts, self._jobs(), strict=True)
+        verdicts = [_verify_part(part, job, X, position, weight, max_gap) for part, job in jobs]
+        rank = [Outcome.PROVEN, Outcome.HONEST, Outcome.REJECTED]
+        worst = max(verdicts, key=lambda v: (rank.index(v.outcome), v.gap if math.isfinite(v.gap) else math.inf))
         return replace(
             worst,
-            accepted=all(v.accepted for v in verdicts),
             primal=sum(v.primal for v in verdicts),
             dual=sum(v.dual for v in verdicts),
             gap=max(v.gap for v in verdicts),
-            complementarity=max(v.complementarity for v in verdicts),
         )
 
     def _jobs(self) -> list[tuple[int, ...]]:
         n = len(self.classes)
         return [(k,) for k in range(n)] if self.scheme == "ovr" else list(itertools.combinations(range(n), 2))
 
-    def _verify_part(
-        self, part: OptimalityCertificate, job: tuple[int, ...], X: Any, position: NDArray[np.intp], weight: Vector,
-        tolerance: float,
-    ) -> Verdict:  # fmt: skip
-        if len(job) == 1:
-            own = replace(part, classes=np.array([False, True]), class_weight=None)
-            return own.verify(X, position == job[0], weight, tolerance=tolerance)
-        chosen = np.flatnonzero((position == job[0]) | (position == job[1]))
-        own = replace(part, classes=np.array([False, True]), class_weight=None, alpha=part.alpha[chosen])
-        return own.verify(X[chosen], position[chosen] == job[1], weight[chosen], tolerance=tolerance)
+
+def _same(a: Any, b: Any) -> bool:
+    return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 
-@dataclass(frozen=True, eq=False)
+def _verify_part(
+    part: OptimalityCertificate, job: tuple[int, ...], X: Any, position: NDArray[np.intp], weight: Vector, max_gap: float
+) -> Verdict:
+    if len(job) == 1:
+        return part.verify(X, position == job[0], weight, max_gap=max_gap)
+    chosen = np.flatnonzero((position == job[0]) | (position == job[1]))
+    if np.delete(part.alpha, chosen).any():
+        checks = Checks()
+        checks.note("feasibility", False, "a row of a class outside of the pair has a multiplier")
+        return checks.rejected(max_gap)
+    own = replace(part, alpha=part.alpha[chosen])
+    return own.verify(X[chosen], position[chosen] == job[1], weight[chosen], max_gap=max_gap)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
 class JointCertificate:
     """Proof for all hyperplanes of a joint multi-class machine at once.
 
@@ -118,119 +168,84 @@ class JointCertificate:
     loss: str
     C: float
     classes: NDArray[Any]
+    tol: float
     class_weight: dict[Any, float] | str | None = None
     fit_intercept: bool = True
     penalty_scale: float | None = None
+
+    def __repr__(self) -> str:
+        return (
+            f"JointCertificate({self.loss}, C={self.C:g}, {len(self.classes)} classes, {len(self.alpha)} rows: objective "
+            f"{self.primal:.6g}, none below {self.dual:.6g}, gap {self.gap:.1e} of {self.tol:.0e} asked)"
+        )
 
     @property
     def distance_bound(self) -> float:
         """Largest possible distance of all weights together from the optimal ones."""
         return math.sqrt(2.0 * max(0.0, self.primal - self.dual))
 
-    def verify(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, tolerance: float = 1e-6) -> Verdict:
+    def verify(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, max_gap: float | None = None
+    ) -> Verdict:
         """Recompute primal, dual and gap from data, hyperplanes and dual point."""
-        X, labels = plain_matrix(X), np.asarray(y).ravel()
-        k = len(self.classes)
-        weight = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
-        shapes = (
-            self.coef.shape == (k, X.shape[-1]),
-            self.intercept.shape == (k,),
-            self.alpha.shape == (len(labels), k),
-        )
-        if X.ndim != 2 or X.shape[0] != len(labels) or weight.shape not in ((), (len(labels),)) or not all(shapes):
-            return rejected("shape", tolerance)
-        if not np.isin(labels, self.classes).all():
-            return rejected("labels", tolerance)
-        if self.loss not in ("crammer_singer", "multinomial"):
-            return rejected("loss", tolerance)
+        checks, X, labels = Checks(), plain_matrix(X), np.asarray(y).ravel()
+        max_gap, k, n = self.tol if max_gap is None else max_gap, len(self.classes), len(labels)
+        weight = plain_weights(sample_weight, n)
+        fits = X.ndim == 2 and X.shape[0] == n and weight is not None
+        fits = fits and self.coef.shape == (k, X.shape[1]) and self.intercept.shape == (k,)
+        checks.note("shape", fits and self.alpha.shape == (n, k), f"{k} classes, X of shape {X.shape}, {n} labels")
+        checks.note("labels", known_labels(labels, self.classes), "y, or the list of classes, is another one")
+        checks.note("loss", self.loss in ("crammer_singer", "multinomial"), f"nobody knows the joint loss {self.loss!r}")
+        if checks.failed or weight is None:
+            return checks.rejected(max_gap)
         position = np.searchsorted(self.classes, labels)
-        weight = class_costs(np.broadcast_to(weight, labels.shape), position, self.classes.tolist(), self.class_weight)
-        numbers = (self.primal, self.dual, self.gap)
-        values = X.data if sp.issparse(X) else X
-        parts = (values, weight, self.coef, self.intercept, self.alpha, numbers)
-        if not all(np.isfinite(part).all() for part in parts):
-            return rejected("finite", tolerance)
-        if not 0.0 < self.C < np.inf or weight.min() < 0.0 or not weight.any():
-            return rejected("weights", tolerance)
-        return self._check(X, position, self.C * weight, tolerance)
+        weight = class_costs(weight, position, self.classes.tolist(), self.class_weight)
+        numbers = (self.primal, self.dual, self.gap, self.tol)
+        finite = all_finite(X, weight, self.coef, self.intercept, self.alpha, numbers)
+        if not checks.note("finite", finite, "NaN or infinity among the data or the claims"):
+            return checks.rejected(max_gap)
+        usable = 0.0 < self.C < np.inf and weight.min(initial=0.0) >= 0.0 and bool(weight.any())
+        checks.note("weights", usable, "C or a weight is negative, or all weights are zero")
+        scale = float(self.penalty_scale or 0.0) if self.fit_intercept else 0.0
+        terms = JointTerms(self.loss, position, self.C * weight, scale)
+        self._check_feasibility(terms, checks)
+        return checks.rejected(max_gap) if checks.failed else self._compare(terms, X, checks, max_gap)
 
-    def _check(self, X: Any, position: NDArray[np.intp], cost: Vector, tolerance: float) -> Verdict:
-        rows = np.arange(len(cost))
-        share = self._simplex(position, cost)
-        alpha = -cost[:, None] * share
-        alpha[rows, position] += cost
-        scores = np.asarray(X @ self.coef.T) + self.intercept
-        induced = np.asarray(X.T @ alpha).T
-        sums = alpha.sum(axis=0)
-        primal = 0.5 * float((self.coef**2).sum()) + float(cost @ self._loss(scores, position))
-        dual = -0.5 * float((induced**2).sum()) - float(cost @ self._conjugate(share, position))
-        size_of_alpha = max(float(np.abs(alpha).sum()), 1e-300)
-        balance, intercept = 0.0, 0.0
-        if self.penalty_scale and self.fit_intercept:
-            primal += 0.5 * float((self.intercept**2).sum()) / self.penalty_scale**2
-            dual -= 0.5 * self.penalty_scale**2 * float((sums**2).sum())
-        elif self.fit_intercept:
-            balance = float(np.abs(sums).max()) / size_of_alpha
+    def _check_feasibility(self, terms: JointTerms, checks: Checks) -> None:
+        """alpha_i = c_i (e_y − p_i) with p_i on the simplex, and balanced classes where biases are free: exactly."""
+        rows, alpha = np.arange(len(terms.cost)), self.alpha
+        own, others = alpha[rows, terms.position], alpha.copy()
+        others[rows, terms.position] = 0.0
+        inside = bool((others <= 0.0).all() and (own <= terms.cost).all()) and lines_sum_to_zero(alpha)
+        checks.note("feasibility", inside, "the multipliers of a row are outside of their range, or do not sum to zero")
+        balanced = not self.fit_intercept or bool(terms.scale) or all(sums_to_zero(column) for column in alpha.T)
+        checks.note("balance", balanced, "with free biases the multipliers of every class must sum to zero")
+        without = self.fit_intercept or not self.intercept.any()
+        checks.note("intercept", without, "a machine without biases cannot have one")
+
+    def _compare(self, terms: JointTerms, X: Any, checks: Checks, max_gap: float) -> Verdict:
+        claimed = Claimed(self.primal, self.dual, self.gap)
+        proven = self._objectives(terms, X, exact=False)
+        if not proven.confirm(claimed):
+            proven = replace(self._objectives(terms, X, exact=True), allowance=proven.allowance)
+        zero = Approximate(np.zeros(len(terms.cost)), 0.0)
+        k = len(self.classes)
+        null = terms.primal(np.zeros((k, 1)), np.zeros(k), [zero] * k)
+        return checks.verdict(claimed, proven, 0.5 * (null.low + null.high), max_gap)
+
+    def _objectives(self, terms: JointTerms, X: Any, *, exact: bool) -> Proven:
+        if exact:
+            scores = [exact_scores(X, w) for w in self.coef]
+            induced = [exact_combination(X, column) for column in self.alpha.T]
         else:
-            intercept = float(np.abs(self.intercept).max())
-        null = float(cost @ self._loss(np.zeros_like(scores), position))
-        size = max(abs(primal), abs(dual), 1e-10 * null, 1e-300)
-        gap = (primal - dual) / size
-        checks = {
-            "feasibility": float(np.abs(alpha - self.alpha).max()) / max(float(np.abs(alpha).max()), 1e-300),
-            # What remains of Σ alpha = 0 must be rounding: biases of usual size could gain no more than this.
-            "balance": balance * max(1.0, float(np.abs(self.intercept).max())) * 1e3,
-            "intercept": intercept,
-            "primal value": abs(primal - self.primal) / size,
-            "dual value": abs(dual - self.dual) / size,
-            "gap": max(0.0, gap - self.gap, self.gap - gap - 1e-12),
-            "weak duality": max(0.0, -gap),
-            "stationarity": self._stationarity_off(X, alpha, induced, size),
-        }
-        worst = max(checks, key=lambda name: checks[name])
-        return Verdict(
-            accepted=all(bool(violation <= tolerance) for violation in checks.values()),
-            worst=worst,
-            violation=checks[worst],
-            tolerance=tolerance,
-            checks=checks,
-            primal=primal,
-            dual=dual,
-            gap=max(0.0, gap),
-            complementarity=max(0.0, (primal - dual - 0.5 * float(((self.coef - induced) ** 2).sum())) / size),
-        )
-
-    def _simplex(self, position: NDArray[np.intp], cost: Vector) -> Vector:
-        """The points p_i of the simplex nearest to what the multipliers say: none negative, sums 1."""
-        live = cost > 0.0
-        share = np.zeros_like(self.alpha)
-        share[live] = np.maximum(-self.alpha[live] / cost[live, None], 0.0)
-        rows = np.arange(len(cost))
-        share[rows, position] = 0.0
-        others = share.sum(axis=1)
-        share /= np.maximum(1.0, others)[:, None]
-        share[rows, position] = 1.0 - np.minimum(others, 1.0)
-        return share
-
-    def _loss(self, scores: Vector, position: NDArray[np.intp]) -> Vector:
-        rows = np.arange(len(position))
-        own = scores[rows, position]
-        if self.loss == "multinomial":
-            top = scores.max(axis=1)
-            return np.asarray(top + np.log(np.exp(scores - top[:, None]).sum(axis=1)) - own)
-        raised = scores + 1.0
-        raised[rows, position] -= 1.0
-        return np.asarray(raised.max(axis=1) - own)
-
-    def _conjugate(self, share: Vector, position: NDArray[np.intp]) -> Vector:
-        if self.loss == "multinomial":
-            return np.asarray(np.where(share > 0.0, share * np.log(np.where(share > 0.0, share, 1.0)), 0.0).sum(axis=1))
-        return share[np.arange(len(position)), position] - 1.0
-
-    def _stationarity_off(self, X: Any, alpha: Vector, induced: Vector, size: float) -> float:
-        """How much further the weights are from Σ alpha x than the gap allows."""
-        rounding = 64.0 * float(np.finfo(np.float64).eps) * np.asarray(abs(X).T @ np.abs(alpha)).T
-        off = float(np.linalg.norm(np.maximum(0.0, np.abs(self.coef - induced) - rounding)))
-        apart = max(0.0, self.primal - self.dual) + 1e-13 * size
-        norm = max(float(np.linalg.norm(self.coef)), float(np.linalg.norm(rounding)), 1e-300)
-        return max(0.0, off - math.sqrt(2.0 * apart)) / norm
+            norms, most = row_norms(X), longest_row(X)
+            products, sums = np.asarray(X @ self.coef.T), np.asarray(X.T @ self.alpha)
+            scores = [
+                Approximate(products[:, m], scores_off(most, norm(w), norms)) for m, w in enumerate(self.coef)
+            ]
+            induced = [
+                Approximate(sums[:, m], combination_off(len(norms), column, norms))
+                for m, column in enumerate(self.alpha.T)
+            ]
+        primal, dual = terms.primal(self.coef, self.intercept, scores), terms.dual(self.alpha, induced)
+        return Proven(primal, dual, NEAR * (primal.width + dual.width))

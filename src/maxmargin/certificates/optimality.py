@@ -2,62 +2,48 @@
 
 Weak duality: for every (w, b) and every feasible alpha, P(w, b) ≥ D(alpha). So the pair (w, b), alpha proves that no
 hyperplane has an objective below D(alpha), and that this one is within P − D of the best. Checking it takes
-two matrix products; nothing of the solvers, the losses or the core is used here.
+two matrix products; nothing of the solvers, the losses or the core is used here. What rounding may have changed in those
+products is part of the proof: see :mod:`~maxmargin.certificates.arithmetic`.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.certificates.arithmetic import Arithmetic, arithmetic_of, balanced, bias_interval, class_costs
-from maxmargin.positions import check_positions
+from maxmargin.certificates.arithmetic import Arithmetic, Terms, arithmetic_of, best_constant, class_costs
+from maxmargin.certificates.rounding import (
+    Approximate,
+    combination_off,
+    exact_combination,
+    exact_scores,
+    longest_row,
+    norm,
+    row_norms,
+    scores_off,
+    sums_to_zero,
+)
+from maxmargin.certificates.verdict import (
+    Checks,
+    Claimed,
+    Proven,
+    Verdict,
+    all_finite,
+    known_labels,
+    plain_matrix,
+    plain_weights,
+)
 
 Vector = NDArray[np.float64]
 
-
-@dataclass(frozen=True)
-class Verdict:
-    """Result of a verification; true if and only if every check holds within ``tolerance``.
-
-    Attributes
-    ----------
-    accepted : whether all checks hold.
-    worst : name of the check with the largest violation.
-    violation : that violation (relative, 0 = none).
-    checks : every check's violation.
-    primal, dual, gap : recomputed in float64 from the data.
-    complementarity : Σ of the products that vanish at the optimum, relative to the objective.
-    """
-
-    accepted: bool
-    worst: str
-    violation: float
-    tolerance: float
-    checks: dict[str, float]
-    primal: float
-    dual: float
-    gap: float
-    complementarity: float
-
-    def __bool__(self) -> bool:
-        return self.accepted
-
-    def __str__(self) -> str:
-        if self.accepted:
-            return (
-                f"verified: no hyperplane has an objective below {self.dual:.10g}; this one has {self.primal:.10g} "
-                f"(relative gap {self.gap:.1e})"
-            )
-        return f"REJECTED: the check '{self.worst}' is violated by {self.violation:.2e} (allowed: {self.tolerance:.0e})"
+NEAR = 8.0  # a claim may be so many times what rounding explains away from the value recomputed
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class OptimalityCertificate:
     """What a fit claims: a hyperplane, a dual point, and how far apart their objectives are.
 
@@ -65,9 +51,10 @@ class OptimalityCertificate:
 
     Guarantees
     ----------
-    If ``verify`` accepts, no hyperplane's objective is below the verdict's ``dual`` (weak duality; no hypothesis on the
-    data, up to rounding), ``coef`` and ``intercept`` have objective ``primal``, and, for the penalty ½‖w‖²,
-    ‖w − w*‖ ≤ √(2 (primal − dual)).
+    If ``verify`` does not reject, no hyperplane's objective is below ``dual`` (weak duality; no hypothesis on the data),
+    that of ``coef`` and ``intercept`` is at most ``primal``, and, for the penalty ½‖w‖², ‖w − w*‖ ≤ √(2 (primal − dual)).
+    Both values contain what rounding may have changed. The data are the floating-point numbers handed over, and costs
+    are C times weights as float64 computes them.
 
     Examples
     --------
@@ -89,12 +76,20 @@ class OptimalityCertificate:
     loss: str
     C: float
     classes: NDArray[Any] | None
+    tol: float
     class_weight: dict[Any, float] | str | None = None
     fit_intercept: bool = True
     penalty_scale: float | None = None
     penalty: str = "l2"
     power: float = math.nan
     epsilon: float = 0.0
+
+    def __repr__(self) -> str:
+        about = f"{self.loss}, C={self.C:g}, {len(self.alpha)} rows, {len(self.coef)} columns"
+        return (
+            f"OptimalityCertificate({about}: objective {self.primal:.6g}, none below {self.dual:.6g}, "
+            f"gap {self.gap:.1e} of {self.tol:.0e} asked)"
+        )
 
     @property
     def distance_bound(self) -> float:
@@ -105,181 +100,114 @@ class OptimalityCertificate:
     def regression(self) -> bool:
         return self.loss.endswith("epsilon_insensitive")
 
-    def verify(self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, tolerance: float = 1e-6) -> Verdict:
-        """Recompute primal, dual, gap and optimality conditions from data, hyperplane and dual point."""
-        X = plain_matrix(X)
-        labels = np.asarray(y).ravel()
-        shape = (len(labels), len(self.coef))
-        weight = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
-        if X.shape != shape or len(self.alpha) != len(labels) or weight.shape not in ((), (len(labels),)):
-            return rejected("shape", tolerance)
+    def verify(
+        self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, max_gap: float | None = None
+    ) -> Verdict:
+        """Recompute everything from data, hyperplane and dual point.
+
+        Parameters
+        ----------
+        X, y, sample_weight : what the machine was fitted to.
+        max_gap : largest relative gap that counts as near-optimal; by default the ``tol`` that the fit was asked for.
+        """
+        checks, X, labels = Checks(), plain_matrix(X), np.asarray(y).ravel()
+        max_gap = self.tol if max_gap is None else max_gap
+        weight = plain_weights(sample_weight, len(labels))
+        fits = X.ndim == 2 and X.shape == (len(labels), len(self.coef)) and len(self.alpha) == len(labels)
+        if not checks.note("shape", fits and weight is not None, self._shapes(X, labels)) or weight is None:
+            return checks.rejected(max_gap)
         h = arithmetic_of(self.loss, self.power, self.epsilon)
-        if h is None or self.penalty not in ("l1", "l2") or (self.classes is None) != self.regression:
-            return rejected("loss", tolerance)
-        weight = np.broadcast_to(weight, labels.shape)
+        known = h is not None and self.penalty in ("l1", "l2") and (self.classes is None) == self.regression
+        if not checks.note("loss", known, f"nobody knows loss {self.loss!r} with penalty {self.penalty!r}") or h is None:
+            return checks.rejected(max_gap)
         if self.classes is None:
             sign, target = np.ones(len(labels)), np.asarray(labels, dtype=np.float64)
         else:
-            if len(self.classes) != 2 or not np.isin(labels, self.classes).all():
-                return rejected("labels", tolerance)
+            two = len(self.classes) == 2 and known_labels(labels, self.classes)
+            if not checks.note("labels", two, f"y is not made of the two classes {self.classes!r}"):
+                return checks.rejected(max_gap)
             position = (labels == self.classes[1]).astype(np.intp)
             sign, target = 2.0 * position - 1.0, np.full(len(labels), h.margin)
             weight = class_costs(weight, position, self.classes.tolist(), self.class_weight)
-        cost = np.where(weight > 0.0, np.inf, 0.0) if np.inf == self.C else self.C * weight
-        numbers = (self.primal, self.dual, self.gap, self.intercept)
-        values = X.data if sp.issparse(X) else X
-        if not all(np.isfinite(part).all() for part in (values, weight, target, self.coef, self.alpha, numbers)):
-            return rejected("finite", tolerance)
-        if not self.C > 0.0 or cost.min() < 0.0 or not cost.any():
-            return rejected("weights", tolerance)
-        if self.classes is not None and not (cost[sign > 0].any() and cost[sign < 0].any()):
-            return rejected("weights", tolerance)
-        return _Check(self, h, X, sign, target, cost).verdict(tolerance)
+        numbers = (self.primal, self.dual, self.gap, self.intercept, self.tol)
+        finite = all_finite(X, weight, target, self.coef, self.alpha, numbers)
+        if not checks.note("finite", finite, "NaN or infinity among the data or the claims"):
+            return checks.rejected(max_gap)
+        with np.errstate(over="ignore"):
+            cost = np.where(weight > 0.0, 1.0, 0.0) if np.inf == self.C else self.C * weight
+        if not checks.note("weights", self._usable(cost, weight, sign), "C or a weight is negative, or a class has none"):
+            return checks.rejected(max_gap)
+        scale = float(self.penalty_scale or 0.0)
+        terms = Terms(h, sign, target, cost, self.penalty, scale, hard=np.inf == self.C)
+        return _Check(self, terms, X, checks).verdict(max_gap)
+
+    def _shapes(self, X: Any, labels: NDArray[Any]) -> str:
+        return (
+            f"the claim is about {len(self.alpha)} rows and {len(self.coef)} columns; X has shape {X.shape}, y {len(labels)} "
+            "entries, and weights must be one or as many"
+        )
+
+    def _usable(self, cost: Vector, weight: Vector, sign: Vector) -> bool:
+        if not self.C > 0.0 or weight.min(initial=0.0) < 0.0 or not np.isfinite(cost).all() or not cost.any():
+            return False
+        return self.classes is None or bool(cost[sign > 0].any() and cost[sign < 0].any())
 
 
 class _Check:
-    """One verification: a dual point that is certainly feasible, both objectives, and what was claimed."""
+    """One verification: the dual point must be feasible as it is, then both objectives are compared with the claims."""
 
-    def __init__(
-        self, claim: OptimalityCertificate, h: Arithmetic, X: Any, sign: Vector, target: Vector, cost: Vector
-    ) -> None:
-        self.claim, self.h, self.X, self.sign, self.target, self.cost = claim, h, X, sign, target, cost
-        self.hard = np.inf == claim.C
-        self.live = cost > 0.0
-        self.scores = np.asarray(X @ claim.coef).ravel()
-        self.r = target - sign * (self.scores + claim.intercept)
-        self.alpha, self.induced = self._feasible()
+    def __init__(self, claim: OptimalityCertificate, terms: Terms, X: Any, checks: Checks) -> None:
+        self.claim, self.terms, self.X, self.checks = claim, terms, X, checks
 
-    def _feasible(self) -> tuple[Vector, Vector]:
-        """The nearest point that is certainly feasible, and the sum Σ alpha sign x it makes."""
-        claim, h, sign = self.claim, self.h, self.sign
-        with np.errstate(invalid="ignore"):
-            lowest = np.where(self.live, h.lowest * self.cost if h.lowest else 0.0, 0.0)
-            highest = np.where(self.live, h.highest * self.cost, 0.0)
-        alpha = np.clip(claim.alpha, lowest, highest)
-        if claim.fit_intercept and not claim.penalty_scale:
-            alpha = sign * balanced(sign * alpha)
-        induced = np.asarray(self.X.T @ (sign * alpha)).ravel()
-        self.rounding = 64.0 * float(np.finfo(np.float64).eps) * np.asarray(abs(self.X).T @ np.abs(alpha)).ravel()
-        if claim.penalty == "l1":  # no column may pull with more than 1, beyond what rounding of its sum explains
-            most = max(1.0, float((np.abs(induced) - self.rounding).max(initial=0.0)))
-            alpha, induced = alpha / most, induced / most
-        return alpha, induced
+    def verdict(self, max_gap: float) -> Verdict:
+        claim, terms, checks = self.claim, self.terms, self.checks
+        low, high = terms.h.range(np.where(terms.cost > 0.0, np.inf, 0.0) if terms.hard else terms.cost)
+        feasible = bool(((low <= claim.alpha) & (claim.alpha <= high)).all())
+        checks.note("feasibility", feasible, "a multiplier is outside of its range")
+        free = claim.fit_intercept and not terms.scale
+        balanced = not free or sums_to_zero(terms.sign * claim.alpha)
+        checks.note("balance", balanced, "with a free bias the multipliers of both classes must have the same sum")
+        if not claim.fit_intercept:
+            checks.note("intercept", claim.intercept == 0.0, "a machine without a bias cannot have one")
+        if checks.failed:
+            return checks.rejected(max_gap)
+        claimed = Claimed(claim.primal, claim.dual, claim.gap)
+        proven = self._objectives(*self._products())
+        if not proven.confirm(claimed):
+            exact = self._objectives(*self._exact_products())
+            proven = exact if math.isinf(proven.allowance) else replace(exact, allowance=proven.allowance)
+        return checks.verdict(claimed, proven, self._null_primal(), max_gap)
 
-    def verdict(self, tolerance: float) -> Verdict:
-        claim = self.claim
-        primal, dual = self._primal(), self._dual()
-        size = max(abs(primal), abs(dual), 1e-10 * self._null_primal(), 1e-300)
-        gap = (primal - dual) / size
-        checks = {
-            "feasibility": float(np.abs(self.alpha - claim.alpha).max() / max(float(np.abs(self.alpha).max()), 1e-300)),
-            "primal value": abs(primal - claim.primal) / size,
-            "dual value": abs(dual - claim.dual) / size,
-            "gap": max(0.0, gap - claim.gap, claim.gap - gap - 1e-12),
-            "weak duality": max(0.0, -gap),
-            "intercept": self._intercept_off(),
-        }
-        if claim.penalty == "l2":
-            checks["stationarity"] = self._stationarity_off(max(0.0, claim.primal - claim.dual) + 1e-13 * size)
-        if self.hard:
-            checks["margin"] = max(0.0, float(self.r[self.live].max()))
-        worst = max(checks, key=lambda k: checks[k])
-        return Verdict(
-            accepted=all(bool(violation <= tolerance) for violation in checks.values()),
-            worst=worst,
-            violation=checks[worst],
-            tolerance=tolerance,
-            checks=checks,
-            primal=primal,
-            dual=dual,
-            gap=max(0.0, gap),
-            complementarity=self._complementarity() / size,
+    def _products(self) -> tuple[Approximate, Approximate]:
+        """Scores and Σ alpha sign x, by the fastest products there are."""
+        X, w, alpha = self.X, self.claim.coef, self.claim.alpha
+        norms = row_norms(X)
+        scores = np.asarray(X @ w, dtype=np.float64).ravel()
+        induced = np.asarray(X.T @ (self.terms.sign * alpha), dtype=np.float64).ravel()
+        return (
+            Approximate(scores, scores_off(longest_row(X), norm(w), norms)),
+            Approximate(induced, combination_off(len(alpha), alpha, norms)),
         )
 
-    def _primal(self) -> float:
-        claim, w = self.claim, self.claim.coef
-        penalty = 0.5 * float(w @ w) if claim.penalty == "l2" else float(np.abs(w).sum())
-        of_bias = 0.5 * (claim.intercept / claim.penalty_scale) ** 2 if claim.penalty_scale else 0.0
-        if self.hard:
-            return penalty + of_bias
-        return penalty + of_bias + float(self.cost @ self.h.value(self.r))
+    def _exact_products(self) -> tuple[Approximate, Approximate]:
+        return exact_scores(self.X, self.claim.coef), exact_combination(self.X, self.terms.sign * self.claim.alpha)
 
-    def _dual(self) -> float:
-        claim = self.claim
-        value = -0.5 * float(self.induced @ self.induced) if claim.penalty == "l2" else 0.0
-        if claim.penalty_scale:
-            value -= 0.5 * (claim.penalty_scale * float((self.sign * self.alpha).sum())) ** 2
-        return value + float(self.alpha @ self.target) - float(self._conjugates().sum())
-
-    def _conjugates(self) -> Vector:
-        """c h*(alpha/c) of every row."""
-        out = np.zeros_like(self.alpha)
-        if not self.hard:
-            cost = self.cost[self.live]
-            out[self.live] = cost * self.h.conjugate(self.alpha[self.live] / cost)
-        return out
-
-    def _complementarity(self) -> float:
-        """Σ c h(r) + c h*(alpha/c) − alpha r: every term is at least 0, and 0 at the optimum."""
-        if self.hard:
-            return float(-self.alpha @ self.r)
-        terms = self.cost * self.h.value(self.r) + self._conjugates() - self.alpha * self.r
-        return float(np.maximum(terms, 0.0).sum())
+    def _objectives(self, scores: Approximate, induced: Approximate) -> Proven:
+        primal = self.terms.primal(self.claim.coef, self.claim.intercept, scores)
+        dual = self.terms.dual(self.claim.alpha, induced)
+        return Proven(primal, dual, NEAR * (primal.width + dual.width))
 
     def _null_primal(self) -> float:
         """The objective at w = 0 with the best constant bias; in a regression without the tube."""
-        if self.hard:
+        claim, terms = self.claim, self.terms
+        if terms.hard:
             return 0.0
-        b = 0.0
-        if self.h.width > 0.0:
-            bare = arithmetic_of(self.claim.loss, math.nan, 0.0)
-            assert bare is not None
-            return _Check(self.claim, bare, self.X, self.sign, self.target, self.cost)._null_primal()
-        if self.claim.fit_intercept and not self.claim.penalty_scale:
-            sign, target, cost = self.sign, self.target, self.cost
-            if self.claim.classes is not None:  # at w = 0 all rows of a class are alike
-                sign, target = np.array([-1.0, 1.0]), np.full(2, self.h.margin)
-                cost = np.array([float(self.cost[self.sign == s].sum()) for s in sign])
-            b = 0.5 * sum(bias_interval(np.zeros_like(sign), sign, target, cost, self.h))
-        return float(self.cost @ self.h.value(self.target - self.sign * b))
-
-    def _stationarity_off(self, apart: float) -> float:
-        """How much further w is from Σ alpha sign x than the gap allows: ‖w − Σ alpha sign x‖² ≤ 2 (P − D)."""
-        w = self.claim.coef
-        off = float(np.linalg.norm(np.maximum(0.0, np.abs(w - self.induced) - self.rounding)))
-        excess = max(0.0, off - math.sqrt(2.0 * apart))
-        return excess / max(float(np.linalg.norm(w)), float(np.linalg.norm(self.rounding)), 1e-300)
-
-    def _intercept_off(self) -> float:
-        claim, b = self.claim, self.claim.intercept
-        if not claim.fit_intercept:
-            return abs(b)
-        rounding = 1e-9 * max(1.0, float(np.abs(self.scores).max()))
-        size = max(abs(b), rounding)
-        if claim.penalty_scale:
-            # (b/scale − scale Σ alpha sign)² ≤ 2 (P − D), as for w
-            apart = math.sqrt(2.0 * max(0.0, claim.primal - claim.dual) + 2e-13 * abs(claim.primal))
-            off = abs(b - claim.penalty_scale**2 * float((self.sign * self.alpha).sum()))
-            return max(0.0, off - rounding - apart * claim.penalty_scale) / size
-        if self.hard:
-            low = float((1.0 - self.scores[self.live & (self.sign > 0)]).max())
-            high = float((-1.0 - self.scores[self.live & (self.sign < 0)]).min())
-        else:
-            low, high = bias_interval(self.scores, self.sign, self.target, self.cost, self.h)
-        if self.h.corners or self.hard:
-            return max(0.0, abs(b - 0.5 * (low + high)) - rounding) / size
-        return max(0.0, b - high - rounding, low - b - rounding) / size
-
-
-def plain_matrix(X: Any) -> Any:
-    """X in float64: CSR if it is sparse, an array otherwise."""
-    if sp.issparse(X):
-        check_positions(X)
-        return sp.csr_array(X).astype(np.float64)
-    return np.asarray(X, dtype=np.float64)
-
-
-def rejected(check: str, tolerance: float) -> Verdict:
-    """A verdict on something that cannot even be computed."""
-    nan = math.nan
-    return Verdict(False, check, math.inf, tolerance, {check: math.inf}, nan, nan, nan, nan)
+        h = arithmetic_of(claim.loss, claim.power, 0.0)
+        assert h is not None
+        b, sign, target, cost = 0.0, terms.sign, terms.target, terms.cost
+        if claim.fit_intercept and not terms.scale:
+            if claim.classes is not None:  # at w = 0 all rows of a class are alike
+                sign, target = np.array([-1.0, 1.0]), np.full(2, h.margin)
+                cost = np.array([float(terms.cost[terms.sign == s].sum()) for s in sign])
+            b = best_constant(sign, target, cost, h)
+        return float(terms.cost @ h.value(terms.target - terms.sign * b))

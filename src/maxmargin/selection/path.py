@@ -3,9 +3,9 @@
 A solution for one C also bounds the optimum for others. With s = C/C₀, the hyperplane of C₀, and its multipliers
 times s,
 
-    P_C ≤ R + s L,    D_C ≥ s K − s² Q,
+    P_C ≤ s P + (1 − s) R,    D_C ≥ s D + (s − s²) Q,
 
-where at C₀ the penalty is R, the loss L, and the dual value K − Q with the quadratic part Q. So between two
+where at C₀ the objective is P with the penalty R, and the dual value D with the quadratic part Q. So between two
 neighbours every C is covered by a hyperplane whose objective is known to be within a stated fraction of the best.
 
 References
@@ -25,7 +25,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
+import maxmargin._core as _core
 from maxmargin.certificates import OptimalityCertificate
+from maxmargin.certificates.rounding import UNIT, Interval, combination_off, square_norm
 from maxmargin.inputs import positive_number
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
@@ -36,24 +38,34 @@ from maxmargin.solvers.chord import Chord
 
 Vector = NDArray[np.float64]
 NEIGHBOUR = "started at the neighbour on the path"
+STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
+ROUNDINGS = 16.0 * UNIT  # of the few operations that carry a bound from one C to another
 
 
 @dataclass(frozen=True)
 class Bounds:
-    """What a solution at C says about other values: P ≤ R + s L and D ≥ s K − s² Q, s = other/C."""
+    """What a solution at C says about other values: P ≤ s P + (1 − s) R and D ≥ s D + (s − s²) Q, s = other/C.
+
+    ``primal`` and ``dual`` are its claims, R and Q intervals: rounding is part of both bounds.
+    """
 
     C: float
-    penalty: float
-    loss: float
-    linear: float
-    quadratic: float
+    primal: float
+    dual: float
+    penalty: Interval
+    quadratic: Interval
 
     def upper(self, other: Any) -> Any:
-        return self.penalty + other / self.C * self.loss
+        s = other / self.C
+        penalty = np.where(s >= 1.0, self.penalty.low, self.penalty.high)
+        value = s * self.primal + (1.0 - s) * penalty
+        return value + ROUNDINGS * (s * self.primal + abs(1.0 - s) * penalty)
 
     def lower(self, other: Any) -> Any:
         s = other / self.C
-        return s * self.linear - s * s * self.quadratic
+        quadratic = np.where(s >= 1.0, self.quadratic.high, self.quadratic.low)
+        value = s * self.dual + (s - s * s) * quadratic
+        return value - ROUNDINGS * (s * self.dual + (s + s * s) * quadratic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +79,7 @@ class Path:
     certificates : one for each; ``certificates[k].verify(X, y)`` checks it from the data.
     bounds : what each solution says about other values of C (empty for the ℓ1 penalty).
     seconds : time for all of them.
+    status : CONVERGED, or why the work ended early: later points are then rough, and a cover ends where it got to.
     """
 
     Cs: Vector
@@ -74,6 +87,7 @@ class Path:
     certificates: tuple[OptimalityCertificate, ...]
     bounds: tuple[Bounds, ...]
     seconds: float
+    status: Status = Status.CONVERGED
 
     @property
     def coefs(self) -> Vector:
@@ -120,7 +134,8 @@ def svm_path(
     Cs : values of C, in any order; they are sorted.
     loss, penalty, sample_weight, class_weight, fit_intercept, tol, n_threads
         As in :class:`~maxmargin.LinearSVC`; the loss may also be "logistic".
-    max_seconds : time limit for the whole path; later points are then rough, and say so.
+    max_seconds : time limit for the whole path; later points are then rough, and say so. So are those after Ctrl-C,
+        which ends the work but loses nothing.
 
     Examples
     --------
@@ -134,12 +149,14 @@ def svm_path(
         X, y, loss=loss, penalty=penalty, sample_weight=sample_weight, class_weight=class_weight,
         fit_intercept=fit_intercept, tol=tol, max_seconds=max_seconds, n_threads=n_threads,
     )  # fmt: skip
-    values = checked_values(Cs)
-    solutions: list[Solution] = []
-    for C in values:
-        previous = (float(values[len(solutions) - 1]), solutions[-1]) if solutions else None
-        solutions.append(walk.solve(float(C), previous))
-    return walk.path([(float(C), s) for C, s in zip(values, solutions, strict=True)])
+    points: list[tuple[float, Solution]] = []
+    status = Status.CONVERGED
+    for C in checked_values(Cs).tolist():
+        points.append((C, walk.solve(C, points[-1] if points else None)))
+        if status is Status.CONVERGED and points[-1][1].status in STOPPED:
+            status = points[-1][1].status
+            walk.watch.cancel()  # what is left is certified as it is
+    return walk.path(points, status)
 
 
 def cover_C(
@@ -155,6 +172,7 @@ def cover_C(
     fit_intercept: bool = True,
     n_threads: int | None = None,
     max_points: int = 1000,
+    max_seconds: float | None = None,
 ) -> Path:
     """Values of C so dense that every C between C_min and C_max has a near-optimal hyperplane among them.
 
@@ -170,6 +188,8 @@ def cover_C(
     C_min, C_max : ends of the interval.
     epsilon : allowed relative gap, between 1e-6 and 0.5.
     max_points : refuse to go on beyond so many.
+    max_seconds : time limit. Then, and after Ctrl-C, the path ends early, its ``status`` says so, and the guarantee holds
+        up to its last C.
 
     Examples
     --------
@@ -186,9 +206,11 @@ def cover_C(
         raise ValueError(f"epsilon must lie between 1e-6 and 0.5, got {epsilon!r}")
     walk = PathWalk(
         X, y, loss=loss, penalty="l2", sample_weight=sample_weight, class_weight=class_weight,
-        fit_intercept=fit_intercept, tol=min(1e-6, 0.01 * epsilon), max_seconds=None, n_threads=n_threads,
+        fit_intercept=fit_intercept, tol=min(1e-6, 0.01 * epsilon), max_seconds=max_seconds, n_threads=n_threads,
     )  # fmt: skip
     points = [(low, walk.solve(low, None))]
+    if points[0][1].status in STOPPED:
+        return walk.path(points, points[0][1].status)
     while points[-1][0] < high:
         if len(points) >= max_points:
             raise ValueError(f"more than {max_points} values of C are needed; raise epsilon, max_points or C_min")
@@ -198,13 +220,15 @@ def cover_C(
         other = min(high, C * up**1.9)
         while True:
             found = walk.solve(other, (C, solution))
+            if found.status in STOPPED:
+                return walk.path(points, found.status)
             if gap_between(walk.bounds(C, solution), walk.bounds(other, found)) <= epsilon:
                 break
             if other <= C * 1.0001:
                 raise ValueError(f"epsilon={epsilon:g} cannot be proven near C={C:g}; use a larger one")
             other = math.sqrt(C * other)
         points.append((other, found))
-    return walk.path(points)
+    return walk.path(points, Status.CONVERGED)
 
 
 def gap_between(a: Bounds, b: Bounds) -> float:
@@ -275,11 +299,8 @@ class PathWalk:
         if previous is None:
             return make(problem).solve(problem, watch=self.watch)
         if self.chord is not None:
-            if self.stands_at is not previous[1]:
-                self.chord.begin(previous[1])
-            found = self.chord.solve(C, self.tol)
+            found = self._on_the_chord(self.chord, problem, C, previous[1])
             if found is not None:
-                self.stands_at = found
                 return found
         start = shifted(problem, previous[1], C / previous[0])
         # Interior points hardly profit from a start; Newton's method does.
@@ -291,23 +312,40 @@ class PathWalk:
             start = answer
         return make(problem).solve(problem, start=None if start.gap > 0.5 else start, watch=self.watch)
 
-    def bounds(self, C: float, solution: Solution) -> Bounds:
-        """The four numbers of a solution, the quadratic one from its multipliers themselves."""
-        induced = np.asarray(self.unit.X.T @ (solution.alpha * self.unit.sign), dtype=np.float64).ravel()
-        half, quadratic = 0.5 * float(solution.w @ solution.w), 0.5 * float(induced @ induced)
-        return Bounds(C, half, solution.primal - half, solution.dual + quadratic, quadratic)
+    def _on_the_chord(self, chord: Chord, problem: Problem, C: float, previous: Solution) -> Solution | None:
+        """A few steps from the neighbour; None if they are too few, or if time or patience run out meanwhile."""
+        try:
+            if self.stands_at is not previous:
+                chord.begin(previous)
+            found = chord.solve(problem, C, self.tol)
+        except _core.DeadlineReached:
+            found = None
+        except KeyboardInterrupt:
+            self.watch.cancel()
+            found = None
+        self.stands_at = found
+        return found
 
-    def path(self, points: list[tuple[float, Solution]]) -> Path:
+    def bounds(self, C: float, solution: Solution) -> Bounds:
+        """What a solution says about other values of C, the quadratic part from its multipliers themselves."""
+        unit = self.unit
+        induced = np.asarray(unit.X.T @ (solution.alpha * unit.sign), dtype=np.float64).ravel()
+        off = combination_off(unit.n_rows, solution.alpha, unit.norms)
+        of_w, of_induced = square_norm(solution.w), square_norm(induced, off)
+        halves = (Interval(0.5 * square.low, 0.5 * square.high) for square in (of_w, of_induced))
+        return Bounds(C, solution.primal, solution.dual, *halves)
+
+    def path(self, points: list[tuple[float, Solution]], status: Status) -> Path:
         values = np.array([C for C, _ in points])
         certificates = tuple(self.certificate(C, s) for C, s in points)
         bounds = tuple(self.bounds(C, s) for C, s in points) if self.unit.penalty == "l2" else ()
-        return Path(values, tuple(s for _, s in points), certificates, bounds, self.watch.seconds)
+        return Path(values, tuple(s for _, s in points), certificates, bounds, self.watch.seconds, status)
 
     def certificate(self, C: float, solution: Solution) -> OptimalityCertificate:
         loss = self.unit.loss
         return OptimalityCertificate(
             coef=solution.w, intercept=solution.b, alpha=solution.alpha, primal=solution.primal, dual=solution.dual,
-            gap=solution.gap, loss=loss.name, C=C, classes=self.unit.classes, class_weight=self.class_weight,
+            gap=solution.gap, loss=loss.name, C=C, classes=self.unit.classes, tol=self.tol, class_weight=self.class_weight,
             fit_intercept=self.unit.bias.value != 0.0, penalty=self.unit.penalty,
             power=float(getattr(loss, "power", np.nan)),
         )  # fmt: skip

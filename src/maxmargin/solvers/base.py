@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -13,11 +13,13 @@ import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
 from maxmargin.solution import History, Solution, Status, relative_gap
+from maxmargin.solvers.claims import Claim, claim
 
 Vector = NDArray[np.float64]
 Start = NDArray[np.float64] | Solution | None
 
 LOOSE = 1e-5  # who asks for less is in a hurry
+ROUGH = 0.5  # a relative gap above which a point's two halves hardly belong together
 
 # glibc hands freed memory back to the system above a threshold, and a fit of many short vectors then spends a third of
 # its time on new pages. The threshold is twice the largest block of at most 32 MB that was freed: free one, untouched.
@@ -49,6 +51,7 @@ class Point:
     dual: float
     gap: float
     scores: Vector  # ⟨w, x_i⟩, without the bias
+    induced: Vector | None = None  # Σ alpha_i sign_i x_i, unless nobody has computed it
 
 
 def make_feasible(problem: Problem, alpha: Vector) -> Vector:
@@ -100,7 +103,7 @@ def recover(
         other = _hyperplane(problem, induced, guess, n_threads)
         best = other if best is None or other.primal < best.primal else best
     gap = relative_gap(best.primal, dual, 0.0)
-    return Point(alpha, best.w, best.b, best.interval, best.primal, dual, gap, best.scores)
+    return Point(alpha, best.w, best.b, best.interval, best.primal, dual, gap, best.scores, induced)
 
 
 def _apart(best: _Hyperplane, induced: Vector, bias: float, gap: float, scale: float) -> bool:
@@ -175,35 +178,74 @@ def uncertified(problem: Problem, start: Solution | None, n_threads: int) -> Poi
 
 
 def better(a: Point | None, b: Point) -> Point:
-    """The point with the smaller gap."""
-    return b if a is None or b.gap <= a.gap else a
+    """The point with the smaller gap; while both are rough, the lower hyperplane with the higher dual point."""
+    if a is None:
+        return b
+    first, second = (b, a) if b.gap <= a.gap else (a, b)
+    if first.gap <= ROUGH or not math.isfinite(first.dual):
+        return first
+    if second.primal < first.primal and (second.w.any() or not first.w.any()):
+        first = replace(
+            first, w=second.w, b=second.b, bias_interval=second.bias_interval, primal=second.primal,
+            scores=second.scores, gap=relative_gap(second.primal, first.dual, 0.0),
+        )  # fmt: skip
+    return first
 
 
 def as_solution(
     problem: Problem, point: Point, status: Status, tol: float, history: History, n_iter: int, watch: Watch, name: str,
-    reason: str,
+    reason: str, *, n_threads: int = 1,
 ) -> Solution:  # fmt: skip
     """The answer with its gap as everybody else sees it; CONVERGED if that is at most ``tol``."""
-    if point.gap > 1.0:  # stopped so early that w = 0 is better
-        point = better(point, recover(problem, np.zeros(problem.n_rows), 1))
-    gap = relative_gap(point.primal, point.dual, problem.null_primal)
-    if gap <= tol and status is not Status.INTERRUPTED:
-        status = Status.CONVERGED
-    elif gap > tol and status is Status.CONVERGED:
-        status = Status.NUMERICAL_LIMIT
-    history.add(n_iter, watch.seconds, gap, "certified", certified=True)
-    return Solution(
-        w=point.w,
-        b=point.b,
-        alpha=point.alpha,
-        primal=point.primal,
-        dual=point.dual,
-        gap=gap,
-        status=status,
-        history=history,
-        n_iter=n_iter,
-        seconds=watch.seconds,
-        bias_interval=point.bias_interval,
-        solver=name,
-        reason=reason,
+    if problem.auxiliary:
+        gap = relative_gap(point.primal, point.dual, problem.null_primal)
+        computed = Claim(point.alpha, point.primal, point.dual, gap)
+        return certified_solution(
+            computed, point.w, point.b, point.bias_interval, settled(status, gap, tol), history, n_iter, watch, name,
+            reason, problem.penalty,
+        )  # fmt: skip
+    alpha = point.alpha if point.induced is not None else make_feasible(problem, point.alpha)
+    w, b, interval = point.w, point.b, point.bias_interval
+    found = claim(problem, alpha, w, b, tol, n_threads, scores=point.scores, induced=point.induced)
+    if found.gap > tol and problem.loss.regression:
+        constant = claim_of_constant(problem)
+        if constant.gap <= tol:
+            b = constant_fit(problem)
+            w, interval, found = np.zeros(problem.n_cols), (b, b), constant
+    return certified_solution(
+        found, w, b, interval, settled(status, found.gap, tol), history, n_iter, watch, name, reason, problem.penalty
     )
+
+
+def settled(status: Status, gap: float, tol: float) -> Status:
+    """CONVERGED if the gap is reached and nobody interrupted; a solver that only thought so was stopped by rounding."""
+    if gap <= tol * (1.0 - 1e-9) and status is not Status.INTERRUPTED:
+        return Status.CONVERGED
+    return Status.NUMERICAL_LIMIT if status is Status.CONVERGED else status
+
+
+def certified_solution(
+    found: Claim, w: Vector, b: float, interval: tuple[float, float], status: Status, history: History, n_iter: int,
+    watch: Watch, name: str, reason: str, penalty: str,
+) -> Solution:  # fmt: skip
+    """A claim and its hyperplane as what a solver returns."""
+    history.add(n_iter, watch.seconds, found.gap, "certified", certified=True)
+    return Solution(
+        w=w, b=b, alpha=found.alpha, primal=found.primal, dual=found.dual, gap=found.gap, status=status,
+        history=history, n_iter=n_iter, seconds=watch.seconds, bias_interval=interval, solver=name, reason=reason,
+        penalty=penalty,
+    )  # fmt: skip
+
+
+def constant_fit(problem: Problem) -> float:
+    """The best bias of w = 0."""
+    if not problem.bias.free:
+        return 0.0
+    return 0.5 * sum(problem.loss.best_bias(np.zeros(problem.n_rows), problem.y, problem.cost))
+
+
+def claim_of_constant(problem: Problem) -> Claim:
+    """What can be said of w = 0 without multipliers: the optimum where no target is outside of a common tube."""
+    zero, b = np.zeros(problem.n_cols), constant_fit(problem)
+    nothing = np.zeros(problem.n_rows)
+    return claim(problem, nothing, zero, b, 0.0, 1, scores=nothing, induced=zero)

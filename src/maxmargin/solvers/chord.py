@@ -15,7 +15,8 @@ import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, borrowed_blas
 from maxmargin.solution import History, Solution, Status, relative_gap
-from maxmargin.solvers.base import make_feasible
+from maxmargin.solvers.base import certified_solution, settled
+from maxmargin.solvers.claims import AIM, claim
 from maxmargin.solvers.newton_system import Breakdown, Cholesky
 
 Vector = NDArray[np.float64]
@@ -44,13 +45,13 @@ class Chord:
         _core.scores(self.unit.rows, self.w, 0.0, self.scores, self.n_threads)
         self._look()
 
-    def solve(self, C: float, tol: float) -> Solution | None:
-        """The solution for C from where it stands; None if a few steps do not reach ``tol``."""
+    def solve(self, problem: Problem, C: float, tol: float) -> Solution | None:
+        """The solution for C, the unit problem times C, from where it stands; None if a few steps do not reach ``tol``."""
         assert self.w is not None
         steps, before, fresh = 0, np.inf, False
         with blas_guard:
             gap = self._gap(C)
-            while gap > tol:
+            while gap > AIM * tol:
                 if steps >= 12 or self.watch.past_deadline:
                     return None
                 if self.M is None or (gap > 0.1 * before and not fresh):
@@ -64,7 +65,7 @@ class Chord:
                     return None
                 steps, before = steps + 1, gap
                 gap = self._gap(C)
-            return self._solution(C, steps)
+            return self._solution(problem, C, tol, steps)
 
     def _look(self) -> None:
         """Best bias, unit multipliers and the sum they make, at the present scores."""
@@ -121,15 +122,15 @@ class Chord:
         self._look()
         return True
 
-    def _solution(self, C: float, steps: int) -> Solution:
+    def _solution(self, problem: Problem, C: float, tol: float, steps: int) -> Solution | None:
         assert self.w is not None
-        primal, dual = self._values(C)
-        gap = relative_gap(primal, dual, C * self.unit.null_primal)
-        history = History()
-        history.add(steps, self.watch.seconds, gap, "chord", certified=True)
-        alpha = make_feasible(self.unit, self.u) * C
-        return Solution(
-            w=self.w.copy(), b=self.b, alpha=alpha, primal=primal, dual=dual, gap=gap, status=Status.CONVERGED,
-            history=history, n_iter=steps, seconds=self.watch.seconds, bias_interval=self.interval, solver="newton",
-            reason=self.reason,
+        w = self.w.copy()
+        found = claim(
+            problem, C * self.u, w, self.b, tol, self.n_threads, scores=self.scores, induced=C * self.pull
         )  # fmt: skip
+        status, history = settled(Status.CONVERGED, found.gap, tol), History()
+        if status is not Status.CONVERGED:
+            return None
+        return certified_solution(
+            found, w, self.b, self.interval, status, history, steps, self.watch, "newton", self.reason, problem.penalty
+        )

@@ -27,6 +27,7 @@ from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, bias_gain, recover
+from maxmargin.solvers.claims import AIM
 from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.screening import proven
 from maxmargin.solvers.span import solve_where_small
@@ -83,7 +84,7 @@ class _Run:
     def __init__(self, solver: DualCoordinateDescent, problem: Problem, watch: Watch, start: Start) -> None:
         self.solver, self.problem, self.watch = solver, problem, watch
         self.n_threads = effective_threads(solver.n_threads)
-        self.history, self.n_iter, self.reason = History(), 0, solver.reason
+        self.history, self.n_iter, self.reason, self.aim = History(), 0, solver.reason, AIM * solver.tol
         self.best: Point | None = None
         self.box = problem.box if problem.loss.has_box else _entropy_box(problem)
         self.settled = 0.1
@@ -155,8 +156,9 @@ class _Run:
         assert self.best is not None
         solver = self.solver
         return as_solution(
-            self.problem, self.best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name, self.reason
-        )
+            self.problem, self.best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name, self.reason,
+            n_threads=self.n_threads,
+        )  # fmt: skip
 
     def _certify(self) -> Point:
         found = recover(self.problem, self._whole(), self.n_threads)
@@ -200,7 +202,7 @@ class _Run:
             spent = 3e-9 * self.problem.nnz * epochs
             cheap = self.solver.polish and not self.orthogonal
             cheap = cheap and polish_seconds(self.problem, point) <= max(0.1, 0.5 * spent)
-            if point.gap <= self.solver.tol and (not cheap or self.solver.tol > LOOSE):
+            if point.gap <= self.aim and (not cheap or self.solver.tol > LOOSE):
                 return Status.CONVERGED
             if self.solver.polish and ((point.gap <= ask and cheap) or slow):
                 if self._polish(point):
@@ -220,19 +222,19 @@ class _Run:
         then, before = self.last_look
         self.last_look = (epochs, gap)
         pace = math.log(gap / before) / (epochs - then) if 0.0 < gap < before else 0.0
-        if pace >= 0.0 or gap <= self.solver.tol or (then == 0 and not self.problem.loss.smooth):
+        if pace >= 0.0 or gap <= self.aim or (then == 0 and not self.problem.loss.smooth):
             return min(most, 5) if then == 0 else most
-        return min(most, max(1, math.ceil(1.1 * math.log(0.9 * self.solver.tol / gap) / pace)))
+        return min(most, max(1, math.ceil(1.1 * math.log(0.9 * self.aim / gap) / pace)))
 
     def _polish(self, point: Point) -> bool:
-        tol = self.solver.tol
-        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=400, enough=tol, exact=tol <= LOOSE)
+        exact = self.solver.tol <= LOOSE
+        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=400, enough=self.aim, exact=exact)
         try:
             polish.run(point, penalty=10.0)
         finally:
             self.best = better(self.best, polish.best)
             self.n_iter += polish.steps
-        return self.best.gap <= self.solver.tol
+        return self.best.gap <= self.aim
 
 
 def _entropy_box(problem: Problem) -> DualBox:

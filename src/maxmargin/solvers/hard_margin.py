@@ -17,7 +17,7 @@ algorithm for optimal margin classifiers, 1992.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,9 @@ import maxmargin._core as _core
 from maxmargin.losses import LOSSES
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
-from maxmargin.solution import History, Solution, Status, relative_gap
+from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import Solver, Start
+from maxmargin.solvers.claims import hard_claim
 
 Vector = NDArray[np.float64]
 
@@ -60,7 +61,7 @@ class HardMargin:
         C = 10.0 / max(float(problem.squared_norms.mean()), 1e-300)
         largest = LARGEST / max(float(problem.squared_norms.max()), 1e-300)
         while largest > C:
-            part = problem.with_costs(C * problem.cost, loss=LOSSES["hinge"])
+            part = replace(problem.with_costs(C * problem.cost, loss=LOSSES["hinge"]), auxiliary=True)
             answer = self.make(part).solve(part, start=soft, watch=watch)
             n_iter += answer.n_iter
             found = separating(problem, answer)
@@ -99,15 +100,16 @@ def separating(problem: Problem, soft: Solution) -> Solution | None:
     w, b = soft.w / margin, b / margin
     induced = np.empty(problem.n_cols)
     _core.combine(problem.rows, soft.alpha * problem.y, induced, 1)
-    square, own = float(induced @ induced), float(w @ w)
+    square = float(induced @ induced)
     if bias.penalised:
         square += (bias.value * float(soft.alpha @ problem.y)) ** 2
-        own += (b / bias.value) ** 2
     length = total / square if square > 0.0 else 1.0
-    primal, dual = 0.5 * own, length * total - 0.5 * length**2 * square
+    found, w, b = hard_claim(problem, length * soft.alpha, w, b, 1)
+    if not np.isfinite(found.primal):
+        return None
     interval = (1.0 - float(plus.min()) / margin, -1.0 - float(minus.max()) / margin) if bias.free else (b, b)
     return Solution(
-        w=w, b=b, alpha=length * soft.alpha, primal=primal, dual=dual, gap=relative_gap(primal, dual, 0.0),
+        w=w, b=b, alpha=found.alpha, primal=found.primal, dual=found.dual, gap=found.gap,
         status=Status.CONVERGED, history=soft.history, n_iter=soft.n_iter, seconds=soft.seconds, bias_interval=interval,
         solver=soft.solver, reason=soft.reason,
     )  # fmt: skip

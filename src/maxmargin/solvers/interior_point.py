@@ -27,6 +27,7 @@ from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import Point, Start, as_solution, better, recover, starting_point
+from maxmargin.solvers.claims import AIM
 from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.newton_system import Breakdown, NormalSystem
 from maxmargin.solvers.span import solve_where_small
@@ -242,7 +243,7 @@ class _Run:
     def __init__(self, solver: InteriorPoint, problem: Problem, watch: Watch) -> None:
         self.solver, self.problem, self.watch = solver, problem, watch
         self.n_threads = effective_threads(solver.n_threads)
-        self.history, self.n_iter, self.polish_steps = History(), 0, 0
+        self.history, self.n_iter, self.polish_steps, self.aim = History(), 0, 0, AIM * solver.tol
         self.best: Point | None = None
 
     def solve(self, start: Start) -> Solution:
@@ -251,7 +252,7 @@ class _Run:
         status = Status.CONVERGED
         iterate: _Iterate | None = None
         try:
-            if self.best is None or self.best.gap > self.solver.tol:
+            if self.best is None or self.best.gap > self.aim:
                 constraints = _Constraints.of(problem)
                 iterate = _Iterate(problem, constraints, self.n_threads)
                 warm = self.best is not None and self.best.gap < 0.5
@@ -263,7 +264,7 @@ class _Run:
                     status = self._loop(iterate)
             if status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
                 iterate = None  # its memory is free now
-                done = self.best is not None and self.best.gap <= self.solver.tol
+                done = self.best is not None and self.best.gap <= self.aim
                 self._polish(200 if not done else 30 if self._overdetermined else 10)
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
@@ -275,8 +276,9 @@ class _Run:
         solver = self.solver
         n_iter = self.n_iter + self.polish_steps
         return as_solution(
-            problem, best, status, solver.tol, self.history, n_iter, self.watch, solver.name, solver.reason
-        )
+            problem, best, status, solver.tol, self.history, n_iter, self.watch, solver.name, solver.reason,
+            n_threads=self.n_threads,
+        )  # fmt: skip
 
     @property
     def _overdetermined(self) -> bool:
@@ -287,13 +289,13 @@ class _Run:
         """Whether the active set's solution could be reached from the best point, to some ten digits."""
         if not self.solver.polish or self.best is None or self.best.gap <= EXACT:
             return False
-        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=max_steps, enough=self.solver.tol)
+        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=max_steps, enough=self.aim)
         try:
             polish.run(self.best)
         finally:
             self.best = better(self.best, polish.best)
             self.polish_steps += polish.steps
-        return self.best.gap <= min(POLISHED, self.solver.tol)
+        return self.best.gap <= min(POLISHED, self.aim)
 
     def _certify(self, iterate: _Iterate) -> float:
         d, bias = self.problem.n_cols, self.problem.bias
@@ -305,7 +307,7 @@ class _Run:
         return found.gap
 
     def _loop(self, iterate: _Iterate) -> Status:
-        tol, misses, tiny_steps = self.solver.tol, 0, 0
+        tol, misses, tiny_steps = self.aim, 0, 0
         early = self.solver.polish and self._overdetermined
         while True:
             products = iterate.complementarity()

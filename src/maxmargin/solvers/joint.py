@@ -27,8 +27,10 @@ import maxmargin._core as _core
 from maxmargin.inputs import LabelledRows, check_costs, check_sizes, positive_number
 from maxmargin.problem import Bias
 from maxmargin.runtime import Watch, blas_guard
-from maxmargin.solution import History, Status, relative_gap
-from maxmargin.solvers.base import LOOSE, bias_gain
+from maxmargin.solution import History, Status
+from maxmargin.solvers.base import LOOSE, bias_gain, settled
+from maxmargin.solvers.claims import AIM
+from maxmargin.solvers.joint_claims import joint_claim
 from maxmargin.solvers.joint_newton import JointNewton
 from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
 
@@ -119,7 +121,7 @@ class JointMachine:
                 problem, X=X, rows=rows, cost=problem.cost * scale**2, bias=scaled_bias(problem.bias, scale)
             )
             answer = _Run(self, other, watch).solve(None)
-            return _in_units_of(problem, answer, scale)
+            return _in_units_of(problem, answer, scale, self.tol, self.n_threads)
 
 
 def usual_scale(problem: JointProblem) -> float:
@@ -133,17 +135,22 @@ def scaled_bias(bias: Bias, scale: float) -> Bias:
     return Bias(bias.value / scale, True) if bias.penalised else bias
 
 
-def _in_units_of(problem: JointProblem, answer: JointSolution, scale: float) -> JointSolution:
+def _in_units_of(
+    problem: JointProblem, answer: JointSolution, scale: float, tol: float, n_threads: int
+) -> JointSolution:
     """The answer of the scaled problem as one of this problem, certified anew."""
     point = certified(problem, answer.alpha / scale**2, answer.W / scale, answer.b)
-    gap = relative_gap(point.primal, point.dual, problem.null_primal)
-    return replace(answer, W=point.W, b=point.b, alpha=point.alpha, primal=point.primal, dual=point.dual, gap=gap)
+    found = joint_claim(problem, point, tol, n_threads)
+    return replace(
+        answer, W=point.W, b=point.b, alpha=found.alpha, primal=found.primal, dual=found.dual, gap=found.gap,
+        status=settled(answer.status, found.gap, tol),
+    )  # fmt: skip
 
 
 class _Run:
     def __init__(self, solver: JointMachine, problem: JointProblem, watch: Watch) -> None:
         self.solver, self.problem, self.watch = solver, problem, watch
-        self.history, self.n_iter = History(), 0
+        self.history, self.n_iter, self.aim = History(), 0, AIM * solver.tol
         self.best: JointPoint | None = None
 
     def solve(self, start: JointSolution | None) -> JointSolution:
@@ -151,21 +158,18 @@ class _Run:
         try:
             if start is not None:
                 self._keep(certified(problem, start.alpha, start.W, start.b))
-            if self.best_gap > self.solver.tol:
+            if self.best_gap > self.aim:
                 status = self._newton() if problem.loss == "multinomial" else self._descent()
         except KeyboardInterrupt:
             status = Status.INTERRUPTED
         except _core.DeadlineReached:
             status = Status.TIME_LIMIT
         best = self.best or certified(problem, np.zeros(problem.shape))
-        gap = relative_gap(best.primal, best.dual, problem.null_primal)
-        if gap <= self.solver.tol and status is not Status.INTERRUPTED:
-            status = Status.CONVERGED
-        elif gap > self.solver.tol and status is Status.CONVERGED:
-            status = Status.NUMERICAL_LIMIT
-        self.history.add(self.n_iter, self.watch.seconds, gap, "certified", certified=True)
+        found = joint_claim(problem, best, self.solver.tol, self.solver.n_threads)
+        self.history.add(self.n_iter, self.watch.seconds, found.gap, "certified", certified=True)
+        status = settled(status, found.gap, self.solver.tol)
         return JointSolution(
-            best.W, best.b, best.alpha, best.primal, best.dual, gap, status, self.history, self.n_iter,
+            best.W, best.b, found.alpha, found.primal, found.dual, found.gap, status, self.history, self.n_iter,
             self.watch.seconds, self.solver.name, f"all {problem.n_classes} classes at once",
         )  # fmt: skip
 
@@ -182,7 +186,7 @@ class _Run:
 
     def _newton(self) -> Status:
         point = self.best or certified(self.problem, np.zeros(self.problem.shape))
-        method = JointNewton(self.problem, self.watch, tol=self.solver.tol, max_steps=self.solver.max_iter)
+        method = JointNewton(self.problem, self.watch, tol=self.aim, max_steps=self.solver.max_iter)
         try:
             method.run(point)
         finally:
@@ -210,13 +214,13 @@ class _Run:
             if stop is not None:
                 return stop
             cheap = newton_seconds(problem) <= CHEAP and self.solver.tol <= LOOSE
-            if point.gap <= self.solver.tol and not cheap:
+            if point.gap <= self.aim and not cheap:
                 return Status.CONVERGED
             if epochs >= self.solver.max_iter:
                 return Status.ITERATION_LIMIT
-            needed = epochs_needed(looks, self.solver.tol)
+            needed = epochs_needed(looks, self.aim)
             stuck = epochs >= 1000 and point.gap > 0.9 * looks[-2][1]
-            if tried and point.gap <= self.solver.tol:
+            if tried and point.gap <= self.aim:
                 return Status.CONVERGED
             if tried and stuck:
                 return Status.NUMERICAL_LIMIT  # neither method gains any more
@@ -225,7 +229,7 @@ class _Run:
             if not tried and (stuck or slow or cheap):
                 tried = True
                 status = self._newton()
-                if status in (Status.TIME_LIMIT, Status.INTERRUPTED) or self.best_gap <= self.solver.tol:
+                if status in (Status.TIME_LIMIT, Status.INTERRUPTED) or self.best_gap <= self.aim:
                     return status
                 state = _DescentState(problem, self.solver.seed, self.best)
             next_look = epochs + max(10, min(epochs // 2, math.ceil(1.1 * (needed - epochs))))

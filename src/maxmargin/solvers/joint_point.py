@@ -55,6 +55,11 @@ class JointProblem:
         return norms
 
     @cached_property
+    def longest_row(self) -> int:
+        """The largest number of products in a row's score."""
+        return int(np.diff(self.X.indptr).max(initial=0)) if sp.issparse(self.X) else self.n_cols
+
+    @cached_property
     def own(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Positions of every row's own class in an array of one line per row."""
         return np.arange(self.n_rows), self.label.astype(np.intp)
@@ -64,7 +69,7 @@ class JointProblem:
         """The objective at W = 0 without bias."""
         return float(self.cost @ self.losses(np.zeros(self.shape)))
 
-    def scores(self, W: Vector, b: Vector) -> Vector:
+    def scores(self, W: Vector, b: Vector | float) -> Vector:
         return np.asarray(self.X @ W.T, dtype=np.float64) + b
 
     def combine(self, alpha: Vector) -> Vector:
@@ -94,7 +99,10 @@ class JointProblem:
 
 @dataclass(frozen=True)
 class JointPoint:
-    """A feasible dual point and hyperplanes with both objective values."""
+    """A feasible dual point and hyperplanes with both objective values.
+
+    ``products`` are ⟨w_m, x_i⟩ without the biases, ``induced`` is Σ_i alpha_im x_i, one line per class.
+    """
 
     alpha: Vector
     W: Vector
@@ -102,6 +110,8 @@ class JointPoint:
     primal: float
     dual: float
     gap: float
+    products: Vector
+    induced: Vector
 
 
 def certified(problem: JointProblem, alpha: Vector, W: Vector | None = None, b: Vector | None = None) -> JointPoint:
@@ -118,10 +128,15 @@ def certified(problem: JointProblem, alpha: Vector, W: Vector | None = None, b: 
     if b is None:
         b = own_b
     candidates = [(induced, b)] if W is None else [(W, b), (induced, own_b if bias.penalised else b)]
-    values = [problem.primal(V, c, problem.scores(V, c)) for V, c in candidates]
-    best = int(np.argmin(values))
-    chosen, c = candidates[best]
-    return JointPoint(alpha, chosen.copy(), c.copy(), values[best], dual, relative_gap(values[best], dual, 0.0))
+    best: JointPoint | None = None
+    for V, c in candidates:
+        products = problem.scores(V, 0.0)
+        value = problem.primal(V, c, products + c)
+        if best is None or value < best.primal:
+            gap = relative_gap(value, dual, 0.0)
+            best = JointPoint(alpha, V.copy(), c.copy(), value, dual, gap, products, induced)
+    assert best is not None
+    return best
 
 
 def feasible_share(problem: JointProblem, alpha: Vector) -> Vector:

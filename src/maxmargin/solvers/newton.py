@@ -26,6 +26,7 @@ from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, recover, starting_point, uncertified
+from maxmargin.solvers.claims import AIM
 from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.span import solve_where_small
 
@@ -80,7 +81,7 @@ class _Run:
     def __init__(self, solver: Newton, problem: Problem, watch: Watch) -> None:
         self.solver, self.problem, self.watch = solver, problem, watch
         self.n_threads = effective_threads(solver.n_threads)
-        self.history, self.n_iter = History(), 0
+        self.history, self.n_iter, self.aim = History(), 0, AIM * solver.tol
         self.best: Point | None = None
 
     def solve(self, start: Start) -> Solution:
@@ -94,9 +95,9 @@ class _Run:
             width = self._from_sample() if self.best is None else 0.0
             if self.best is None:
                 self.best = from_nothing(self.problem, self.n_threads)
-            if self.best.gap > self.solver.tol or start is None:
+            if self.best.gap > self.aim or start is None:
                 self._newton(width, near)
-            if self.best.gap > self.solver.tol:
+            if self.best.gap > self.aim:
                 out_of_steps = self.n_iter >= self.solver.max_iter
                 status = Status.ITERATION_LIMIT if out_of_steps else Status.NUMERICAL_LIMIT
                 if self.watch.past_deadline:
@@ -110,8 +111,9 @@ class _Run:
         best = self.best if self.best is not None else recover(self.problem, np.zeros(self.problem.n_rows), 1)
         solver = self.solver
         return as_solution(
-            self.problem, best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name, solver.reason
-        )
+            self.problem, best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name, solver.reason,
+            n_threads=self.n_threads,
+        )  # fmt: skip
 
     def _newton(self, width: float, near: bool) -> None:
         """``width`` of the band of rows whose multipliers are between bounds; 0 if nothing is known."""
@@ -122,7 +124,7 @@ class _Run:
             self.n_threads,
             self.watch,
             max_steps=left,
-            enough=self.solver.tol,
+            enough=self.aim,
             exact=self.solver.exact and self.solver.tol <= LOOSE,
         )
         try:

@@ -26,7 +26,8 @@ import maxmargin._core as _core
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, borrowed_blas, effective_threads
 from maxmargin.solution import History, Solution, Status, relative_gap
-from maxmargin.solvers.base import Start, dual_loss, make_feasible
+from maxmargin.solvers.base import Point, Start, as_solution, dual_loss, make_feasible
+from maxmargin.solvers.claims import AIM
 from maxmargin.solvers.newton import sample_rows, worth_sampling
 from maxmargin.solvers.newton_system import Breakdown, Cholesky
 
@@ -69,7 +70,7 @@ class ProximalNewton:
 
 @dataclass(frozen=True)
 class _Point:
-    """Hyperplane and feasible dual point; ``pull`` is Σ alpha sign x before scaling."""
+    """Hyperplane and feasible dual point; ``pull`` is Σ alpha sign x before scaling, ``induced`` after it."""
 
     w: Vector
     b: float
@@ -77,6 +78,7 @@ class _Point:
     scores: Vector
     alpha: Vector
     pull: Vector
+    induced: Vector
     primal: float
     dual: float
     gap: float
@@ -110,16 +112,12 @@ class _Run:
         except _core.DeadlineReached:
             status = Status.TIME_LIMIT
         best = self.best if self.best is not None else self._certify()
-        gap = relative_gap(best.primal, best.dual, self.problem.null_primal)
-        if gap <= self.solver.tol and status is not Status.INTERRUPTED:
-            status = Status.CONVERGED
-        elif gap > self.solver.tol and status is Status.CONVERGED:
-            status = Status.NUMERICAL_LIMIT
-        self.history.add(self.n_iter, self.watch.seconds, gap, "certified", certified=True)
-        return Solution(
-            w=best.w, b=best.b, alpha=best.alpha, primal=best.primal, dual=best.dual, gap=gap, status=status,
-            history=self.history, n_iter=self.n_iter, seconds=self.watch.seconds, bias_interval=best.interval,
-            solver=self.solver.name, reason=self.solver.reason, penalty="l1",
+        point = Point(
+            best.alpha, best.w, best.b, best.interval, best.primal, best.dual, best.gap, best.scores, best.induced
+        )
+        return as_solution(
+            self.problem, point, status, self.solver.tol, self.history, self.n_iter, self.watch, self.solver.name,
+            self.solver.reason, n_threads=self.n_threads,
         )  # fmt: skip
 
     def _move_to(self, w: Vector, b: float) -> None:
@@ -148,7 +146,7 @@ class _Run:
         self.best = None
         share = PATH_STEP / max(strength, 1.0)
         while share < 1.0 / PATH_STEP:
-            part = problem.with_costs(share * problem.cost)
+            part = replace(problem.with_costs(share * problem.cost), auxiliary=True)
             run = _Run(replace(self.solver, tol=max(self.solver.tol, 1e-2)), part, self.watch)
             run.w, run.b, run.scores, run.homotopy = self.w, self.b, self.scores, False
             answer = run.solve(None)
@@ -172,13 +170,14 @@ class _Run:
         alpha = make_feasible(problem, problem.cost * problem.loss.share(problem.loss.residual(scores, problem.y)))
         pull = np.empty(problem.n_cols)
         _core.combine(problem.rows, alpha * problem.sign, pull, self.n_threads)
-        most = max(1.0, float(np.abs(pull).max(initial=0.0)))
+        # A little less than the largest feasible point, so that rounding cannot make it infeasible.
+        most = max(1.0, float(np.abs(pull).max(initial=0.0)) * (1.0 + 1e-3 * min(self.solver.tol, 1e-6)))
         scale = problem.bias.value if problem.bias.penalised else 0.0
         primal = problem.objective(float(np.abs(self.w).sum()), scores, self.b)
         feasible = alpha / most
         dual = -0.5 * (scale * float((feasible * problem.sign).sum())) ** 2 - dual_loss(problem, feasible)
         gap = relative_gap(primal, dual, 0.0)
-        point = _Point(self.w.copy(), self.b, interval, self.scores.copy(), feasible, pull, primal, dual, gap)
+        point = _Point(self.w.copy(), self.b, interval, self.scores.copy(), feasible, pull, pull / most, primal, dual, gap)
         if self.best is None or gap <= self.best.gap:
             self.best = point
         return point
@@ -189,7 +188,7 @@ class _Run:
             point = self._certify()
             self.history.add(self.n_iter, self.watch.seconds, point.gap, "proximal newton", certified=True)
             self.watch.report(self.n_iter, point.gap)
-            if point.gap <= (1e-3 if self.problem.nnz < 1_000_000 else 1.0) * self.solver.tol or point.gap <= 1e-14:
+            if point.gap <= (1e-3 if self.problem.nnz < 1_000_000 else AIM) * self.solver.tol or point.gap <= 1e-14:
                 return Status.CONVERGED
             if self.n_iter >= self.solver.max_iter:
                 return Status.ITERATION_LIMIT
@@ -201,7 +200,7 @@ class _Run:
             idle = point.gap > 0.9 * before and point.primal > lowest - 1e-9 * abs(lowest)
             stalled = stalled + 1 if idle else 0
             if stalled >= 8:
-                return Status.CONVERGED if point.gap <= self.solver.tol else Status.NUMERICAL_LIMIT
+                return Status.CONVERGED if point.gap <= AIM * self.solver.tol else Status.NUMERICAL_LIMIT
             before, lowest = min(before, point.gap), min(lowest, point.primal)
             self._improve(self._working_set(point), 0.1 * point.gap * point.primal)
 

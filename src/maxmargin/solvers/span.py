@@ -21,6 +21,7 @@ from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, borrowed_blas, effective_threads
 from maxmargin.solution import History, Solution, Status, relative_gap
 from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, recover, starting_point
+from maxmargin.solvers.claims import AIM
 from maxmargin.solvers.newton_method import NewtonMethod
 
 Vector = NDArray[np.float64]
@@ -60,7 +61,7 @@ class Span:
         self.problem, self.n_threads = problem, n_threads
         known: _Coordinates = problem.kept.get(lambda: _Coordinates(problem.rows, n_threads, watch))
         self.basis = known.basis
-        self.inside = replace(problem, X=known.L, rows=known.rows)
+        self.inside = replace(problem, X=known.L, rows=known.rows, auxiliary=True)
         self.inside.__dict__.update(squared_norms=known.squared_norms, null_primal=problem.null_primal)
 
     @property
@@ -163,7 +164,7 @@ class _Stay:
             self.best = recover(problem, alpha, self.n_threads)
         return as_solution(
             problem, self.best, self.status, solver.tol, self.history, self.n_iter, self.watch, solver.name,
-            solver.reason,
+            solver.reason, n_threads=self.n_threads,
         )  # fmt: skip
 
     def _take_notes(self, answer: Solution) -> None:
@@ -174,7 +175,7 @@ class _Stay:
     def _reached(self) -> bool:
         if self.best is None:
             return False
-        return relative_gap(self.best.primal, self.best.dual, self.problem.null_primal) <= self.solver.tol
+        return relative_gap(self.best.primal, self.best.dual, self.problem.null_primal) <= AIM * self.solver.tol
 
     def _polish(self) -> None:
         """Inner products of columns of very different size lose digits; Newton's method on X finds them again."""
@@ -184,7 +185,7 @@ class _Stay:
         tol = self.solver.tol
         steps = min(MOST_STEPS, max(1, self.solver.max_iter - self.n_iter))
         polish = NewtonMethod(
-            self.problem, self.n_threads, self.watch, max_steps=steps, enough=tol, exact=tol <= LOOSE
+            self.problem, self.n_threads, self.watch, max_steps=steps, enough=AIM * tol, exact=tol <= LOOSE
         )  # fmt: skip
         polish.best = self.best
         try:

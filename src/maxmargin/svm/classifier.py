@@ -39,6 +39,7 @@ from maxmargin.svm.machines import Task, solve_all, split, was_interrupted
 from maxmargin.svm.progress import FitProgress
 
 N_FOLDS = 5
+SHARED = ("loss", "C", "tol", "fit_intercept", "penalty_scale", "penalty", "power")  # by all machines of a fit
 
 
 class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
@@ -133,7 +134,11 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             self._claim(part, np.array([False, True]), None, np.abs(row))
             for part, row in zip(parts, signed_alpha, strict=True)
         )
-        self.certificate_ = CombinedCertificate(claims, scheme, classes, self._class_weight_claimed())
+        first = claims[0]
+        shared = {name: getattr(first, name) for name in SHARED}
+        self.certificate_ = CombinedCertificate(
+            claims, scheme, classes, class_weight=self._class_weight_claimed(), **shared
+        )
 
     def _class_weight_claimed(self) -> Any:
         return dict(self.class_weight) if isinstance(self.class_weight, dict) else self.class_weight
@@ -154,6 +159,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             loss="hinge" if np.inf == C else loss.name,
             C=C,
             classes=classes,
+            tol=float(self.tol),
             class_weight=class_weight,
             fit_intercept=bool(self.fit_intercept),
             penalty_scale=self._penalty_scale,
@@ -197,6 +203,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             loss=self._joint,
             C=float(self.C),
             classes=classes,
+            tol=float(self.tol),
             class_weight=self._class_weight_claimed(),
             fit_intercept=bool(self.fit_intercept),
             penalty_scale=self._penalty_scale,

@@ -193,6 +193,7 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
             loss=problem.loss.name,
             C=float(self.C),
             classes=None,
+            tol=float(self.tol),
             fit_intercept=bool(self.fit_intercept),
             penalty_scale=self._penalty_scale,
             epsilon=float(self.epsilon),

@@ -1,0 +1,289 @@
+"""Sums and products in float64 whose distance from the exact value is known.
+
+Every bound here is a theorem about IEEE arithmetic, for any order of additions. A sum of k products differs from the
+exact one by at most gamma(k + 1) times the sum of their sizes; sums of more terms are added block by block. NumPy's
+exp, log, log1p and power are assumed right to :data:`ELEMENTARY` units in the last place.
+
+References
+----------
+Higham: Accuracy and stability of numerical algorithms, 2002. Ogita, Rump, Oishi: Accurate sum and dot product, 2005.
+Rump, Ogita, Oishi: Accurate floating-point summation, 2008.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+Vector = NDArray[np.float64]
+
+UNIT = 2.0**-53  # the largest relative error of one operation
+ELEMENTARY = 4.0  # units in the last place: each is two UNITs
+BLOCK = 128  # terms that are added in any order; few, so that little can be lost
+FEW = 2048  # terms that are added exactly
+TINY = 1e-150  # added to norms: the squares of smaller numbers vanish
+NEARLY = 1.0 + 1e-6  # norms of at most a thousand million numbers are rounded by less
+ROWS_AT_ONCE = 1 << 20  # numbers of X that exact products look at together
+SLICES = 3  # of a sum: each takes some forty bits exactly, what remains is beyond twice the working precision
+SPLIT = 2.0**27 + 1.0  # halves a number of 53 bits
+
+
+def gamma(k: float) -> float:
+    """k UNIT / (1 − k UNIT), the bound of k roundings in a row.
+
+    Examples
+    --------
+    >>> gamma(2.0**20) < 1.2e-10
+    True
+    """
+    return k * UNIT / (1.0 - k * UNIT)
+
+
+@dataclass(frozen=True)
+class Approximate:
+    """``value + tail`` with a bound on the distance from the exact value, one for each entry or for the 2-norm."""
+
+    value: Vector
+    off: Any
+    tail: Vector | None = None
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Two numbers with the exact one between them.
+
+    Examples
+    --------
+    >>> Interval(1.0, 2.0) - Interval(0.0, 0.5)
+    Interval(low=0.5, high=2.0)
+    """
+
+    low: float
+    high: float
+
+    @property
+    def width(self) -> float:
+        return self.high - self.low
+
+    def __add__(self, other: Interval) -> Interval:
+        low, high = self.low + other.low, self.high + other.high
+        return Interval(low - UNIT * abs(low), high + UNIT * abs(high))
+
+    def __sub__(self, other: Interval) -> Interval:
+        return self + Interval(-other.high, -other.low)
+
+
+def total(terms: Vector, off: float = 0.0, *, factor: float = 1.0) -> Interval:
+    """The sum of the terms, which are together wrong by at most ``off``; ``factor`` widens what rounding may add.
+
+    Examples
+    --------
+    >>> total(np.array([1e16, 1.0, -1e16]))
+    Interval(low=1.0, high=1.0)
+    """
+    if len(terms) <= FEW:
+        few = terms.tolist()
+        value = _exact_sum(few)
+        lost = UNIT * abs(value) if _exact_sum([*few, -value]) != 0.0 else 0.0
+    else:
+        whole = len(terms) - len(terms) % BLOCK
+        sums = terms[:whole].reshape(-1, BLOCK).sum(axis=1).tolist()
+        value = _exact_sum([*sums, *terms[whole:].tolist()])
+        lost = gamma(2 * BLOCK) * float(np.abs(terms).sum())  # twice: the sum of sizes is rounded, too
+    if not math.isfinite(value):
+        return Interval(-math.inf, math.inf)
+    lost = factor * (off + lost)
+    if lost == 0.0:
+        return Interval(value, value)
+    lost += 4.0 * UNIT * (abs(value) + lost)  # of the last lines themselves
+    return Interval(value - lost, value + lost)
+
+
+def _exact_sum(terms: list[float]) -> float:
+    try:
+        return math.fsum(terms)
+    except (OverflowError, ValueError):
+        return math.nan
+
+
+def square_norm(v: Vector, off: float = 0.0, *, factor: float = 1.0) -> Interval:
+    """‖v‖², where v is wrong by at most ``off`` in the 2-norm."""
+    square = total(v * v, 0.0, factor=factor)
+    extra = factor * 2.0 * UNIT
+    low = max(0.0, math.sqrt(max(0.0, square.low * (1.0 - extra))) - factor * off)
+    high = math.sqrt(max(0.0, square.high) * (1.0 + extra)) * (1.0 + 2.0 * UNIT) + factor * off
+    if high == 0.0:
+        return Interval(0.0, 0.0)
+    return Interval(low * low * (1.0 - 4.0 * UNIT), high * high * (1.0 + 4.0 * UNIT))
+
+
+def norm(v: Vector) -> float:
+    """An upper bound of ‖v‖."""
+    if not v.any():
+        return 0.0
+    return math.sqrt(float(v @ v)) * (1.0 + gamma(len(v) + 4)) + TINY
+
+
+def sums_to_zero(terms: Vector) -> bool:
+    """Whether the exact sum is zero.
+
+    Examples
+    --------
+    >>> sums_to_zero(np.array([0.1, 0.2, -0.3])), sums_to_zero(np.array([0.5, 0.25, -0.75]))
+    (False, True)
+    """
+    return _exact_sum(terms.tolist()) == 0.0
+
+
+def lines_sum_to_zero(lines: Vector) -> bool:
+    """Whether the exact sum of every line is zero."""
+    sums, lost = np.zeros(len(lines)), np.zeros(len(lines), dtype=bool)
+    for column in lines.T:
+        sums, error = two_sum(sums, column)
+        lost |= error != 0.0
+    return bool((sums[~lost] == 0.0).all()) and all(sums_to_zero(line) for line in lines[lost])
+
+
+def two_sum(a: Any, b: Any) -> tuple[Any, Any]:
+    """fl(a + b), and what is missing from it, exactly."""
+    s = a + b
+    z = s - a
+    return s, (a - (s - z)) + (b - z)
+
+
+def two_product(a: Any, b: Any) -> tuple[Any, Any]:
+    """fl(a b), and what is missing from it, exactly unless it is below 1e-290."""
+    p = a * b
+    a_high, b_high = _upper_half(a), _upper_half(b)
+    a_low, b_low = a - a_high, b - b_high
+    return p, a_low * b_low - (((p - a_high * b_high) - a_low * b_high) - a_high * b_low)
+
+
+def _upper_half(a: Any) -> Any:
+    c = SPLIT * a
+    return c - (c - a)
+
+
+# --- products with X ---------------------------------------------------------------------------------------------
+
+
+def longest_row(X: Any) -> int:
+    """The largest number of products in a row's score."""
+    if sp.issparse(X):
+        return int(np.diff(X.indptr).max(initial=0))
+    return int(X.shape[1])
+
+
+def row_norms(X: Any) -> Vector:
+    """‖x_i‖ of every row, as float64 computes it."""
+    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
+    return np.asarray(np.sqrt(np.asarray(squares, dtype=np.float64).ravel()))
+
+
+def scores_off(n_products: int, size_of_w: float, norms: Vector) -> Vector:
+    """Bound on the error of ⟨w, x_i⟩ by any order of additions; ``size_of_w`` is at least ‖w‖."""
+    factor = gamma(n_products + 3) * NEARLY * size_of_w
+    return factor * norms + factor * TINY
+
+
+def combination_off(n_rows: int, alpha: Vector, norms: Vector) -> float:
+    """Bound on the 2-norm of the error of Σ alpha_i sign_i x_i by any order of additions."""
+    return gamma(n_rows + 3) * size_of_combination(alpha, norms)
+
+
+def size_of_combination(alpha: Vector, norms: Vector) -> float:
+    """An upper bound of Σ |alpha_i| ‖x_i‖."""
+    size = np.abs(alpha)
+    return (float(size @ norms) + TINY * float(size.sum())) * NEARLY
+
+
+def exact_scores_off(n_products: int, size_of_w: float, norms: Vector) -> Vector:
+    """The same for scores of twice the working precision, whose tail is kept."""
+    factor = doubled(n_products) * NEARLY * size_of_w
+    return factor * norms + factor * TINY
+
+
+def exact_combination_off(alpha: Vector, induced: Vector, norms: Vector) -> float:
+    """The same for a combination of twice the working precision that was rounded at its end."""
+    return UNIT * norm(induced) + doubled(len(alpha)) * size_of_combination(alpha, norms)
+
+
+def exact_scores(X: Any, w: Vector) -> Approximate:
+    """⟨w, x_i⟩ as if in twice the working precision."""
+    n = X.shape[0]
+    high, low = np.zeros(n), np.zeros(n)
+    step = max(1, ROWS_AT_ONCE // max(1, X.shape[1] if not sp.issparse(X) else X.nnz // max(1, n) + 1))
+    for begin in range(0, n, step):
+        part = X[begin : begin + step]
+        if sp.issparse(part):
+            place = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+            p, error = two_product(part.data, w[part.indices])
+            sums = _gathered(p, error, place, part.shape[0])
+        else:
+            p, error = two_product(part, w)
+            sums = _added(p, error, 1)
+        high[begin : begin + step], low[begin : begin + step] = sums
+    return Approximate(high, exact_scores_off(longest_row(X), norm(w), row_norms(X)), low)
+
+
+def exact_combination(X: Any, coefficient: Vector) -> Approximate:
+    """Σ c_i x_i as if in twice the working precision, then rounded."""
+    n, d = X.shape
+    high, low = np.zeros(d), np.zeros(d)
+    step = max(1, ROWS_AT_ONCE // max(1, d if not sp.issparse(X) else X.nnz // max(1, n) + 1))
+    for begin in range(0, n, step):
+        part, c = X[begin : begin + step], coefficient[begin : begin + step]
+        if sp.issparse(part):
+            p, error = two_product(part.data, np.repeat(c, np.diff(part.indptr)))
+            more = _gathered(p, error, part.indices, d)
+        else:
+            p, error = two_product(part, c[:, None])
+            more = _added(p, error, 0)
+        high, lost = two_sum(high, more[0])
+        low = low + (more[1] + lost)
+    value = high + low
+    return Approximate(value, exact_combination_off(coefficient, value, row_norms(X)))
+
+
+def doubled(n_terms: int) -> float:
+    """Error of a sum of products in twice the working precision, beside the sum of their sizes."""
+    return gamma(2 * n_terms + 8) ** 2 + 2.0 * UNIT**2
+
+
+def _added(p: Vector, error: Vector, axis: int) -> tuple[Vector, Vector]:
+    """Sums along an axis of a dense array."""
+    return _sliced(p, error, lambda a: a.sum(axis=axis), lambda a: a.max(axis=axis, keepdims=True), p.shape[axis])
+
+
+def _gathered(p: Vector, error: Vector, place: NDArray[Any], size: int) -> tuple[Vector, Vector]:
+    """Sums of the entries that belong to each place."""
+
+    def largest(a: Vector) -> Vector:
+        out = np.zeros(size)
+        np.maximum.at(out, place, a)
+        return out[place]
+
+    most = int(np.bincount(place, minlength=1).max(initial=0))
+    return _sliced(p, error, lambda a: np.bincount(place, weights=a, minlength=size), largest, most)
+
+
+def _sliced(
+    p: Vector, error: Vector, add: Callable[[Vector], Vector], largest: Callable[[Vector], Vector], n_terms: int
+) -> tuple[Vector, Vector]:
+    """Each slice holds the leading bits of all terms, so few that their sum is exact in any order."""
+    high = low = np.zeros_like(add(p))
+    room = 2.0 ** (math.ceil(math.log2(n_terms + 2)) + 1)
+    for _ in range(SLICES):
+        _, exponent = np.frexp(largest(np.abs(p)))
+        anchor = np.ldexp(room, exponent)
+        slice_ = (anchor + p) - anchor
+        p = p - slice_
+        high, lost = two_sum(high, add(slice_))
+        low = low + lost
+    return high, low + (add(p) + add(error))

@@ -1,0 +1,172 @@
+"""What a verification says: proven, honest but not near-optimal, or rejected."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import ArrayLike, NDArray
+
+from maxmargin.certificates.rounding import Interval
+from maxmargin.positions import check_positions
+from maxmargin.solution import relative_gap
+
+Vector = NDArray[np.float64]
+
+HAIR = 1e-12  # of a value: a claim that exact products confirm may have been stated with quick ones
+
+
+class Outcome(Enum):
+    """The three things a verification can find. The value is the word shown to people."""
+
+    PROVEN = "verified"
+    HONEST = "NOT PROVEN"
+    REJECTED = "REJECTED"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Result of a verification; true if and only if near-optimality is proven.
+
+    Attributes
+    ----------
+    outcome : PROVEN (every claim holds and the gap is at most ``max_gap``), HONEST (every claim holds, but the gap is
+        larger) or REJECTED (a claim is false, or cannot be confirmed).
+    worst : the first check that failed, "gap" for an honest claim whose gap is too large, "" if all is well.
+    checks : what was wrong with each check, in words; "" where nothing was.
+    primal, dual : no hyperplane's objective is below ``dual``, and this one's is at most ``primal``: proven, in
+        floating point too. Not a number where a rejected claim could not even be computed.
+    gap : their difference, relative as in :func:`~maxmargin.solution.relative_gap`.
+    max_gap : the largest gap that counts as near-optimal.
+    """
+
+    outcome: Outcome
+    worst: str
+    checks: dict[str, str]
+    primal: float
+    dual: float
+    gap: float
+    max_gap: float
+
+    @property
+    def accepted(self) -> bool:
+        """Whether near-optimality is proven."""
+        return self.outcome is Outcome.PROVEN
+
+    def __bool__(self) -> bool:
+        return self.accepted
+
+    def __str__(self) -> str:
+        bounds = f"no hyperplane has an objective below {self.dual:.10g}; this one has {self.primal:.10g}"
+        if self.outcome is Outcome.PROVEN:
+            return f"verified: {bounds} (relative gap {self.gap:.1e})"
+        if self.outcome is Outcome.HONEST:
+            return (
+                f"NOT PROVEN: the claims are honest, but the relative gap is {self.gap:.1e} where {self.max_gap:.0e} "
+                f"was asked for: {bounds}"
+            )
+        return f"REJECTED: {self.worst}: {self.checks[self.worst]}"
+
+
+@dataclass
+class Checks:
+    """What was checked so far, in the order of the checks; the first that failed decides."""
+
+    found: dict[str, str] = field(default_factory=dict)
+
+    def note(self, name: str, holds: bool, wrong: str) -> bool:
+        """Record a check; ``wrong`` says what is the matter where it does not hold."""
+        self.found[name] = "" if holds else wrong
+        return holds
+
+    @property
+    def failed(self) -> str:
+        return next((name for name, wrong in self.found.items() if wrong), "")
+
+    def rejected(self, max_gap: float = math.nan) -> Verdict:
+        """The verdict where there is nothing to compute."""
+        nan = math.nan
+        return Verdict(Outcome.REJECTED, self.failed, self.found, nan, nan, nan, max_gap)
+
+    def verdict(self, claim: Claimed, proven: Proven, null_primal: float, max_gap: float) -> Verdict:
+        """Compare what was claimed with what was recomputed."""
+        for name, value, found, wrong in (
+            ("primal value", claim.primal, proven.primal, "above"),
+            ("dual value", -claim.dual, Interval(-proven.dual.high, -proven.dual.low), "below"),
+        ):
+            shown = f"{abs(value):.17g} is claimed"
+            if value < found.high:
+                self.note(name, False, f"{shown}, but the objective is {wrong} that, or nothing less can be proven")
+            else:
+                apart = value - found.high
+                allowed = proven.allowance + HAIR * abs(value)
+                self.note(name, apart <= allowed, f"{shown}, {apart:.1e} from the value recomputed")
+        primal, dual = min(claim.primal, proven.primal.high), max(claim.dual, proven.dual.low)
+        gap, claimed = (relative_gap(*pair, null_primal) for pair in ((primal, dual), (claim.primal, claim.dual)))
+        same = math.isfinite(claim.gap) and abs(claim.gap - claimed) <= 1e-9 * claimed
+        self.note("gap", same or claim.gap == claimed, f"{claim.gap:.3e} is claimed, the values say {claimed:.3e}")
+        if self.failed:
+            return Verdict(Outcome.REJECTED, self.failed, self.found, primal, dual, gap, max_gap)
+        if not claimed <= max_gap:
+            return Verdict(Outcome.HONEST, "gap", self.found, primal, dual, claimed, max_gap)
+        return Verdict(Outcome.PROVEN, "", self.found, primal, dual, claimed, max_gap)
+
+
+@dataclass(frozen=True)
+class Claimed:
+    """The three numbers of a certificate."""
+
+    primal: float
+    dual: float
+    gap: float
+
+
+@dataclass(frozen=True)
+class Proven:
+    """Both objectives, recomputed, and the largest distance from a claim that rounding explains."""
+
+    primal: Interval
+    dual: Interval
+    allowance: float
+
+    def confirm(self, claim: Claimed) -> bool:
+        """Whether both claims are theorems."""
+        return claim.primal >= self.primal.high and claim.dual <= self.dual.low
+
+
+def plain_matrix(X: Any) -> Any:
+    """X in float64: CSR without repeated entries if it is sparse, an array otherwise."""
+    if sp.issparse(X):
+        check_positions(X)
+        X = sp.csr_array(X).astype(np.float64)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+    return np.asarray(X, dtype=np.float64)
+
+
+def plain_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector | None:
+    """One weight per row; None for anything else."""
+    try:
+        weight = np.asarray(1.0 if sample_weight is None else sample_weight, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return np.broadcast_to(weight, (n_rows,)) if weight.shape in ((), (n_rows,)) else None
+
+
+def all_finite(*parts: Any) -> bool:
+    """Whether every number is finite."""
+    return all(bool(np.isfinite(part.data if sp.issparse(part) else part).all()) for part in parts)
+
+
+def known_labels(labels: NDArray[Any], classes: NDArray[Any]) -> bool:
+    """Whether the classes are sorted, each once, and every label is one of them."""
+    try:
+        return bool(np.array_equal(np.unique(classes), classes)) and bool(np.isin(labels, classes).all())
+    except TypeError:  # labels that cannot be compared
+        return False

@@ -1,0 +1,170 @@
+"""What a joint machine claims about its last point: the same as :mod:`~maxmargin.solvers.claims`, for k scores a row.
+
+The multipliers of a row, alpha_im = −c_i p_im and alpha_iy = c_i (1 − p_iy), sum to zero by themselves. With free biases
+those of a class do, too: what the rows of class y give to others, Σ c_i p_im, is a circulation among the classes.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+import maxmargin._core as _core
+from maxmargin.certificates.arithmetic import CAREFUL, JointTerms
+from maxmargin.certificates.rounding import (
+    Approximate,
+    combination_off,
+    exact_combination_off,
+    exact_scores_off,
+    norm,
+    scores_off,
+    size_of_combination,
+)
+from maxmargin.solution import relative_gap
+from maxmargin.solvers.claims import MATTERS, SMALL, Claim
+from maxmargin.solvers.joint_point import JointPoint, JointProblem
+
+Vector = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+HALF = 26  # bits: sums of the two halves of many whole numbers do not overflow
+
+
+def joint_claim(problem: JointProblem, point: JointPoint, tol: float, n_threads: int) -> Claim:
+    """The strongest claim about a point that its certificate will confirm."""
+    alpha = exactly_circulating(problem, point.alpha)
+    found, rounding = _claim(problem, alpha, point, *_plain(problem, alpha, point))
+    if problem.nnz <= SMALL or (found.gap > tol and not rounding <= MATTERS * (found.primal - found.dual)):
+        exact, _ = _claim(problem, alpha, point, *_exact(problem, alpha, point, n_threads))
+        found = exact if exact.gap <= found.gap else found
+    return found
+
+
+def _claim(
+    problem: JointProblem, alpha: Vector, point: JointPoint, scores: list[Approximate], induced: list[Approximate]
+) -> tuple[Claim, float]:
+    scale = problem.bias.value if problem.bias.penalised else 0.0
+    terms = JointTerms(problem.loss, problem.own[1], problem.cost, scale)
+    primal = terms.primal(point.W, point.b, scores, factor=CAREFUL)
+    dual = terms.dual(alpha, induced, factor=CAREFUL)
+    low = dual.low if dual.low >= 0.0 else 0.0  # no multipliers at all are better than bad ones
+    gap = relative_gap(primal.high, low, problem.null_primal)
+    return Claim(alpha if low == dual.low else 0.0 * alpha, primal.high, low, gap), primal.width + dual.width
+
+
+def _plain(problem: JointProblem, alpha: Vector, point: JointPoint) -> tuple[list[Approximate], list[Approximate]]:
+    norms = np.sqrt(problem.squared_norms)
+    scores = [
+        Approximate(point.products[:, m], scores_off(problem.longest_row, norm(w), norms))
+        for m, w in enumerate(point.W)
+    ]
+    induced = []
+    for m, line in enumerate(point.induced):
+        moved = size_of_combination(alpha[:, m] - point.alpha[:, m], norms)
+        induced.append(Approximate(line, combination_off(problem.n_rows, point.alpha[:, m], norms) + moved))
+    return scores, induced
+
+
+def _exact(
+    problem: JointProblem, alpha: Vector, point: JointPoint, n_threads: int
+) -> tuple[list[Approximate], list[Approximate]]:
+    """The same with products of twice the working precision."""
+    norms, scores, induced = np.sqrt(problem.squared_norms), [], []
+    for w, column in zip(point.W, alpha.T, strict=True):
+        high, low, line = np.empty(problem.n_rows), np.empty(problem.n_rows), np.empty(problem.n_cols)
+        coefficient = np.ascontiguousarray(column)
+        _core.compensated_scores(problem.rows, np.ascontiguousarray(w), high, low, n_threads)
+        _core.compensated_combine(problem.rows, coefficient, line, n_threads)
+        scores.append(Approximate(high, exact_scores_off(problem.longest_row, norm(w), norms), low))
+        induced.append(Approximate(line, exact_combination_off(coefficient, line, norms)))
+    return scores, induced
+
+
+def exactly_circulating(problem: JointProblem, alpha: Vector) -> Vector:
+    """The same multipliers up to rounding, whose sums over every row, and every class if it must be, are exactly zero.
+
+    Examples
+    --------
+    >>> import maxmargin._core as _core
+    >>> from maxmargin.problem import Bias
+    >>> X, label = np.eye(3), np.arange(3, dtype=np.int32)
+    >>> rows = _core.Rows.dense(X)
+    >>> problem = JointProblem(X, rows, label, np.ones(3), "crammer_singer", Bias(1.0, False), 3)
+    >>> alpha = exactly_circulating(problem, 0.1 * (3.0 * np.eye(3) - 1.0))
+    >>> bool((alpha.sum(axis=0) == 0.0).all() and (alpha.sum(axis=1) == 0.0).all())
+    True
+    """
+    cost = problem.cost
+    unit = float(np.spacing(cost.max()))
+    given = np.trunc(np.maximum(-alpha, 0.0) / unit).astype(np.int64)
+    given[problem.own] = 0
+    excess = given.sum(axis=1) - np.floor(cost / unit).astype(np.int64)
+    over = np.flatnonzero(excess > 0)  # by rounding: the largest of the row can spare it
+    given[over, given[over].argmax(axis=1)] -= excess[over]
+    if problem.bias.free and not _balance(given, problem.own[1]):
+        given[:] = 0
+    out = -unit * given
+    out[problem.own] = unit * given.sum(axis=1)
+    return np.asarray(out)
+
+
+def _balance(given: Whole, label: NDArray[np.intp]) -> bool:
+    """Take a little along paths from classes that give too much to classes that get too much."""
+    k = given.shape[1]
+    surplus = _surplus(given, label)
+    members = sp.csr_array((np.ones(len(label)), (label, np.arange(len(label)))), shape=(k, len(label)))
+    flows = members @ given.astype(np.float64) > 0.0
+    for _ in range(20 * k * k):
+        source = next((m for m in range(k) if surplus[m] > 0), None)
+        if source is None:
+            return True
+        path = _path(flows, source, surplus)
+        if not path:
+            return False
+        edges = [(a, b, _largest(given, label, a, b)) for a, b in zip(path[:-1], path[1:], strict=True)]
+        part = min(surplus[source], -surplus[path[-1]], *(int(given[row, b]) for _, b, row in edges))
+        for a, b, row in edges:
+            given[row, b] -= part
+            if part == 0 or not given[label == a, b].any():
+                flows[a, b] = False
+        surplus[source] -= part
+        surplus[path[-1]] += part
+    return False
+
+
+def _surplus(given: Whole, label: NDArray[np.intp]) -> list[int]:
+    """What every class gives, less what it gets; the sums may have more than 63 bits."""
+    k, total = given.shape[1], given.sum(axis=1)
+    out = []
+    for m in range(k):
+        own = label == m
+        pairs = [(total[own], 1), (given[:, m], -1)]
+        out.append(sum(s * ((int((v >> HALF).sum()) << HALF) + int((v & ((1 << HALF) - 1)).sum())) for v, s in pairs))
+    return out
+
+
+def _path(flows: NDArray[np.bool_], source: int, surplus: list[int]) -> list[int]:
+    """The shortest way along flows to a class that gets too much; empty if there is none."""
+    before: dict[int, int] = {source: -1}
+    waiting = deque([source])
+    while waiting:
+        here = waiting.popleft()
+        if surplus[here] < 0:
+            way = [here]
+            while before[way[-1]] >= 0:
+                way.append(before[way[-1]])
+            return way[::-1]
+        for there in np.flatnonzero(flows[here]).tolist():
+            if there not in before:
+                before[there] = here
+                waiting.append(there)
+    return []
+
+
+def _largest(given: Whole, label: NDArray[np.intp], a: int, b: int) -> int:
+    """The row of class a that gives most to class b."""
+    rows = np.flatnonzero(label == a)
+    return int(rows[given[rows, b].argmax()])
