@@ -1,7 +1,7 @@
 """Primal and dual objective of a hyperplane and a dual point, with everything that rounding may have changed.
 
-The losses once more, in plain arithmetic: nothing here is shared with ``losses`` or the solvers. Every loss is h(r) of a
-residual r = target − sign·score, with slope h' and conjugate h*. :class:`Terms` is the one place where objectives are
+The losses once more, in plain arithmetic: nothing here is shared with ``losses`` or the solvers. Every loss is h(r) of
+a residual r = target − sign·score, with slope h' and conjugate h*. :class:`Terms` is the one place where objectives are
 stated: solvers state their claims with it, from products by the core, and certificates check them with it, from
 products by NumPy. A solver widens all rounding by :data:`CAREFUL`, so that whoever checks its claim finds it true.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +62,11 @@ def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
     inf = np.inf
     if loss == "hinge":
         return Arithmetic(
-            lambda r: np.maximum(r, 0.0), lambda r: np.where(r > 0.0, 1.0, 0.0), lambda a, c: (0.0 * a, 0.0 * a), 0.0, 1.0
+            lambda r: np.maximum(r, 0.0),
+            lambda r: np.where(r > 0.0, 1.0, 0.0),
+            lambda a, c: (0.0 * a, 0.0 * a),
+            0.0,
+            1.0,
         )
     if loss == "squared_hinge" or (loss == "slack_power" and 1.0 < power <= 4.0):
         p = 2.0 if loss == "squared_hinge" else power
@@ -261,10 +264,10 @@ class JointTerms:
         if self.scale:
             of_bias = square_norm(b / self.scale, factor=2.0 * factor)
             value = value + Interval(0.5 * of_bias.low, 0.5 * of_bias.high)
-        loss, off = self._losses(b, scores)
-        size = float(np.abs(loss) @ self.cost) * (1.0 + 1e-9)
-        off = float(off @ self.cost) * (1.0 + 1e-9) + 4.0 * UNIT * size
-        loss = total(self.cost * loss, off, factor=factor)
+        losses, wrong = self._losses(b, scores)
+        size = float(losses @ self.cost) * (1.0 + 1e-9)
+        off = float(wrong @ self.cost) * (1.0 + 1e-9) + 4.0 * UNIT * size
+        loss = total(self.cost * losses, off, factor=factor)
         return value + Interval(max(0.0, loss.low), loss.high)
 
     def _losses(self, b: Vector, scores: list[Approximate]) -> tuple[Vector, Vector]:

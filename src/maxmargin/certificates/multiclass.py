@@ -103,7 +103,8 @@ class CombinedCertificate:
             return checks.rejected(max_gap)
         shaped = X.ndim == 2 and X.shape[0] == len(labels) and weight is not None
         whole = len(self.parts) == len(self._jobs()) and all(len(part.alpha) == len(labels) for part in self.parts)
-        checks.note("shape", shaped and whole, f"{len(self.parts)} machines, X of shape {X.shape}, {len(labels)} labels")
+        found = f"{len(self.parts)} machines, X of shape {X.shape}, {len(labels)} labels"
+        checks.note("shape", shaped and whole, found)
         alike = all(_same(getattr(part, name), getattr(self, name)) for part in self.parts for name in SAME)
         checks.note("parts", alike, "the machines do not share loss, C, penalty, bias and tolerance")
         asked = [np.array_equal(part.classes, np.array([False, True])) for part in self.parts]  # type: ignore[arg-type]
@@ -134,8 +135,9 @@ def _same(a: Any, b: Any) -> bool:
 
 
 def _verify_part(
-    part: OptimalityCertificate, job: tuple[int, ...], X: Any, position: NDArray[np.intp], weight: Vector, max_gap: float
-) -> Verdict:
+    part: OptimalityCertificate, job: tuple[int, ...], X: Any, position: NDArray[np.intp], weight: Vector,
+    max_gap: float,
+) -> Verdict:  # fmt: skip
     if len(job) == 1:
         return part.verify(X, position == job[0], weight, max_gap=max_gap)
     chosen = np.flatnonzero((position == job[0]) | (position == job[1]))
@@ -175,8 +177,8 @@ class JointCertificate:
 
     def __repr__(self) -> str:
         return (
-            f"JointCertificate({self.loss}, C={self.C:g}, {len(self.classes)} classes, {len(self.alpha)} rows: objective "
-            f"{self.primal:.6g}, none below {self.dual:.6g}, gap {self.gap:.1e} of {self.tol:.0e} asked)"
+            f"JointCertificate({self.loss}, C={self.C:g}, {len(self.classes)} classes, {len(self.alpha)} rows: "
+            f"objective {self.primal:.6g}, none below {self.dual:.6g}, gap {self.gap:.1e} of {self.tol:.0e} asked)"
         )
 
     @property
@@ -195,7 +197,7 @@ class JointCertificate:
         fits = fits and self.coef.shape == (k, X.shape[1]) and self.intercept.shape == (k,)
         checks.note("shape", fits and self.alpha.shape == (n, k), f"{k} classes, X of shape {X.shape}, {n} labels")
         checks.note("labels", known_labels(labels, self.classes), "y, or the list of classes, is another one")
-        checks.note("loss", self.loss in ("crammer_singer", "multinomial"), f"nobody knows the joint loss {self.loss!r}")
+        checks.note("loss", self.loss in ("crammer_singer", "multinomial"), f"nobody knows the loss {self.loss!r}")
         if checks.failed or weight is None:
             return checks.rejected(max_gap)
         position = np.searchsorted(self.classes, labels)
@@ -240,9 +242,7 @@ class JointCertificate:
         else:
             norms, most = row_norms(X), longest_row(X)
             products, sums = np.asarray(X @ self.coef.T), np.asarray(X.T @ self.alpha)
-            scores = [
-                Approximate(products[:, m], scores_off(most, norm(w), norms)) for m, w in enumerate(self.coef)
-            ]
+            scores = [Approximate(products[:, m], scores_off(most, norm(w), norms)) for m, w in enumerate(self.coef)]
             induced = [
                 Approximate(sums[:, m], combination_off(len(norms), column, norms))
                 for m, column in enumerate(self.alpha.T)

@@ -2,8 +2,8 @@
 
 Weak duality: for every (w, b) and every feasible alpha, P(w, b) ≥ D(alpha). So the pair (w, b), alpha proves that no
 hyperplane has an objective below D(alpha), and that this one is within P − D of the best. Checking it takes
-two matrix products; nothing of the solvers, the losses or the core is used here. What rounding may have changed in those
-products is part of the proof: see :mod:`~maxmargin.certificates.arithmetic`.
+two matrix products; nothing of the solvers, the losses or the core is used here. What rounding may have changed in
+those products is part of the proof: see :mod:`~maxmargin.certificates.arithmetic`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.certificates.arithmetic import Arithmetic, Terms, arithmetic_of, best_constant, class_costs
+from maxmargin.certificates.arithmetic import Terms, arithmetic_of, best_constant, class_costs
 from maxmargin.certificates.rounding import (
     Approximate,
     combination_off,
@@ -51,10 +51,10 @@ class OptimalityCertificate:
 
     Guarantees
     ----------
-    If ``verify`` does not reject, no hyperplane's objective is below ``dual`` (weak duality; no hypothesis on the data),
-    that of ``coef`` and ``intercept`` is at most ``primal``, and, for the penalty ½‖w‖², ‖w − w*‖ ≤ √(2 (primal − dual)).
-    Both values contain what rounding may have changed. The data are the floating-point numbers handed over, and costs
-    are C times weights as float64 computes them.
+    If ``verify`` does not reject, no hyperplane's objective is below ``dual`` (weak duality; no hypothesis on the
+    data), that of ``coef`` and ``intercept`` is at most ``primal``, and, for the penalty ½‖w‖²,
+    ‖w − w*‖ ≤ √(2 (primal − dual)). Both values contain what rounding may have changed. The data are the floating-point
+    numbers handed over, and costs are C times weights as float64 computes them.
 
     Examples
     --------
@@ -118,7 +118,8 @@ class OptimalityCertificate:
             return checks.rejected(max_gap)
         h = arithmetic_of(self.loss, self.power, self.epsilon)
         known = h is not None and self.penalty in ("l1", "l2") and (self.classes is None) == self.regression
-        if not checks.note("loss", known, f"nobody knows loss {self.loss!r} with penalty {self.penalty!r}") or h is None:
+        what = f"nobody knows loss {self.loss!r} with penalty {self.penalty!r}"
+        if not checks.note("loss", known, what) or h is None:
             return checks.rejected(max_gap)
         if self.classes is None:
             sign, target = np.ones(len(labels)), np.asarray(labels, dtype=np.float64)
@@ -135,7 +136,8 @@ class OptimalityCertificate:
             return checks.rejected(max_gap)
         with np.errstate(over="ignore"):
             cost = np.where(weight > 0.0, 1.0, 0.0) if np.inf == self.C else self.C * weight
-        if not checks.note("weights", self._usable(cost, weight, sign), "C or a weight is negative, or a class has none"):
+        usable = self._usable(cost, weight, sign)
+        if not checks.note("weights", usable, "C or a weight is negative, or a class has none"):
             return checks.rejected(max_gap)
         scale = float(self.penalty_scale or 0.0)
         terms = Terms(h, sign, target, cost, self.penalty, scale, hard=np.inf == self.C)
@@ -143,8 +145,8 @@ class OptimalityCertificate:
 
     def _shapes(self, X: Any, labels: NDArray[Any]) -> str:
         return (
-            f"the claim is about {len(self.alpha)} rows and {len(self.coef)} columns; X has shape {X.shape}, y {len(labels)} "
-            "entries, and weights must be one or as many"
+            f"the claim is about {len(self.alpha)} rows and {len(self.coef)} columns; X has shape {X.shape}, y has "
+            f"{len(labels)} entries, and weights must be one or as many"
         )
 
     def _usable(self, cost: Vector, weight: Vector, sign: Vector) -> bool:

@@ -267,10 +267,14 @@ def _gathered(p: Vector, error: Vector, place: NDArray[Any], size: int) -> tuple
     def largest(a: Vector) -> Vector:
         out = np.zeros(size)
         np.maximum.at(out, place, a)
-        return out[place]
+        return np.asarray(out[place])
 
     most = int(np.bincount(place, minlength=1).max(initial=0))
-    return _sliced(p, error, lambda a: np.bincount(place, weights=a, minlength=size), largest, most)
+
+    def add(a: Vector) -> Vector:
+        return np.asarray(np.bincount(place, weights=a, minlength=size), dtype=np.float64)
+
+    return _sliced(p, error, add, largest, most)
 
 
 def _sliced(

@@ -12,6 +12,7 @@ class ExitCode(IntEnum):
     BAD_INPUT = 3
     UNFINISHED = 4
     SYSTEM = 5
+    NOT_PROVEN = 6
     BUG = 70
     INTERRUPTED = 130
 
@@ -23,6 +24,7 @@ MEANING = {
     ExitCode.BAD_INPUT: "a data or model file cannot be used as it is",
     ExitCode.UNFINISHED: "the fit stopped before its gap; the model is saved",
     ExitCode.SYSTEM: "reading, writing or memory failed",
+    ExitCode.NOT_PROVEN: "the model's claims are true, but do not prove that it is near-optimal",
     ExitCode.BUG: "a mistake in maxmargin itself; the traceback helps us to mend it",
     ExitCode.INTERRUPTED: "stopped by Ctrl-C; during the fit, train saves the partial model",
 }

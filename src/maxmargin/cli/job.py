@@ -319,8 +319,7 @@ def tell(outcome: Outcome, output: Output) -> None:
     solution = machine.solution_
     output.fact("fit", f"{status_in_words(outcome)}; {solution.n_iter} iterations, {solution.seconds:.2f} s")
     output.fact("support vectors", f"{len(machine.support_)} of {data.n_learn} rows")
-    verified = "verified" if outcome.converged else "the numbers are verified, though the gap asked for was not reached"
-    output.fact("certificate", (f"{verified}. " if outcome.verdict else "") + certificate_in_words(outcome))
+    output.fact("certificate", ("verified. " if outcome.verdict else "") + certificate_in_words(outcome))
     if outcome.test is not None:
         output.fact("test", answers_in_words(outcome.test))
 

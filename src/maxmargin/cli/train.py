@@ -208,6 +208,8 @@ def train(
 
 def _hand_out(outcome: Any, data: Path, path: Path, report: Path | None, output: Output) -> None:
     """Say where everything is, write the page, and exit with the code that fits."""
+    from maxmargin.certificates import Outcome as Proof
+
     output.fact(
         "model", f"{path}  (check it with: maxmargin certify {shlex.quote(str(path))} {shlex.quote(str(data))})"
     )
@@ -219,9 +221,9 @@ def _hand_out(outcome: Any, data: Path, path: Path, report: Path | None, output:
     output.result({**outcome.as_json(), "model": str(path), "report": None if report is None else str(report)})
     if outcome.interrupted:
         raise typer.Exit(ExitCode.INTERRUPTED)
-    if not outcome.verdict:
+    if outcome.verdict.outcome is Proof.REJECTED:
         raise typer.Exit(ExitCode.NO)
-    if not outcome.converged:
+    if not outcome.verdict:
         raise typer.Exit(ExitCode.UNFINISHED)
 
 

@@ -10,23 +10,29 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.certificates import OptimalityCertificate, Verdict
+from maxmargin.certificates import OptimalityCertificate, Outcome, Verdict
+from maxmargin.certificates.verdict import Checks
 from maxmargin.data import DataError, Encoding, Table, digest
 from maxmargin.data.errors import UnknownLabel
 from maxmargin.models.model import Model
 from maxmargin.models.scaling import Scaling
-from maxmargin.solution import Status
+from maxmargin.problem import Problem
+from maxmargin.solution import Status, relative_gap
 from maxmargin.svm import LinearSVC
 
 ROUNDING = 1e-12  # of sums over many rows, on another machine
 
 
-def certify(model: Model, table: Table, *, tolerance: float = 1e-6) -> Verdict:
+def certify(model: Model, table: Table, *, max_gap: float | None = None) -> Verdict:
     """Recompute everything a model claims from the rows it was trained on.
 
     Checks, each by plain arithmetic: the rows are those of the training (fingerprint), scaling and encoding are theirs,
     the hyperplane's objective, the dual bound and the gap are as claimed, and a fit that says it converged did. A model
-    saved without its dual point is compared with a fit of our own.
+    saved without its dual point is judged by the dual point of a fit of our own.
+
+    Parameters
+    ----------
+    max_gap : largest relative gap that counts as near-optimal; by default the ``tol`` of the fit.
 
     Examples
     --------
@@ -45,41 +51,43 @@ def certify(model: Model, table: Table, *, tolerance: float = 1e-6) -> Verdict:
                 table.source, "file", f"the model was trained on row {rows[-1]}, but there are {table.n_rows} rows"
             )
         table = table.take(rows)
-    X = model.encoded(table)
+    X, checks = model.encoded(table), Checks()
+    max_gap = float(model.certificate_.tol if max_gap is None else max_gap)
     try:
         y = model.labels(table)
-    except UnknownLabel:
-        return _refused({"training data": math.inf}, tolerance)
-    checks = _check_preparation(model, table, X, y)
-    if max(checks.values(), default=0.0) > tolerance:
-        return _refused(checks, tolerance)
+    except UnknownLabel as error:
+        checks.note("training data", False, str(error))
+        return checks.rejected(max_gap)
+    _check_preparation(model, table, X, y, checks)
+    if checks.failed:
+        return checks.rejected(max_gap)
     scaled = X if model.scaling is None else model.scaling.apply(X)
-    verdict = _verify(model, scaled, y, tolerance)
-    checks |= verdict.checks
-    solution = model.machine.solution_
-    if solution.status is Status.CONVERGED and not verdict.gap <= float(model.machine.tol) + ROUNDING:
-        checks["status"] = math.inf
-    worst = max(checks, key=lambda name: checks[name])
-    accepted = verdict.accepted and all(violation <= tolerance for violation in checks.values())
-    return replace(verdict, accepted=accepted, checks=checks, worst=worst, violation=checks[worst])
+    verdict = _verify(model, scaled, y, max_gap)
+    checks.found |= verdict.checks
+    status, tol = model.machine.solution_.status, model.certificate_.tol
+    honest = verdict.outcome is Outcome.REJECTED or status is not Status.CONVERGED or verdict.gap <= tol
+    checks.note("status", honest, f"the fit says it converged to {tol:.0e}, but the gap is {verdict.gap:.1e}")
+    if not honest:
+        return replace(verdict, outcome=Outcome.REJECTED, worst="status", checks=checks.found)
+    return replace(verdict, checks=checks.found)
 
 
-def _check_preparation(model: Model, table: Table, X: Any, y: NDArray[Any]) -> dict[str, float]:
+def _check_preparation(model: Model, table: Table, X: Any, y: NDArray[Any], checks: Checks) -> None:
     """Whether rows, scaling, encoding and the signs of the dual point are those of the training."""
-    checks = {}
     if model.training.digest is not None:
-        checks["training data"] = 0.0 if model.training.digest == digest(X, y) else math.inf
-    if max(checks.values(), default=0.0) > 0.0:
-        return checks
+        same = model.training.digest == digest(X, y)
+        if not checks.note("training data", same, "the rows or labels are not those of the training"):
+            return
     if model.scaling is not None:
-        checks["scaling"] = _scaling_off(model.scaling, X)
+        checks.note("scaling", _scaling_off(model.scaling, X) == 0.0, "another scaling than that of these rows")
     if model.encoding is not None and not table.is_matrix:
-        checks["encoding"] = _encoding_off(model.encoding, table)
+        same = _encoding_off(model.encoding, table) <= ROUNDING
+        checks.note("encoding", same, "another encoding than that of these rows")
     if model.has_dual:
         machine = model.machine
         sign = np.where(y[machine.support_] == machine.classes_[1], 1.0, -1.0)
-        checks["signs of the dual point"] = 0.0 if (machine.dual_coef_[0] * sign > 0.0).all() else math.inf
-    return checks
+        right = bool((machine.dual_coef_[0] * sign > 0.0).all())
+        checks.note("signs of the dual point", right, "a multiplier has the sign of the other class")
 
 
 def _encoding_off(claimed: Encoding, table: Table) -> float:
@@ -108,34 +116,28 @@ def _scaling_off(claimed: Scaling, X: Any) -> float:
     return worst
 
 
-def _refused(checks: dict[str, float], tolerance: float) -> Verdict:
-    worst = max(checks, key=lambda name: checks[name])
-    nan = math.nan
-    return Verdict(False, worst, checks[worst], tolerance, checks, nan, nan, nan, nan)
-
-
-def _verify(model: Model, X: Any, y: NDArray[Any], tolerance: float) -> Verdict:
+def _verify(model: Model, X: Any, y: NDArray[Any], max_gap: float) -> Verdict:
     certificate: OptimalityCertificate = model.certificate_
     weight = model.machine._sample_weight
     if model.has_dual:
-        return certificate.verify(X, y, weight, tolerance=tolerance)
-    # Our own fit with our own settings: the file's might be loose.
+        return certificate.verify(X, y, weight, max_gap=max_gap)
+    # Our own fit with our own settings: the file's might be loose. Its dual point proves what the file's no longer can.
     params = {name: getattr(certificate, name) for name in ("C", "penalty", "class_weight", "fit_intercept")}
     params["loss"] = certificate.power if certificate.loss == "slack_power" else certificate.loss
     params |= {name: getattr(model.machine, name) for name in ("penalize_intercept", "intercept_scaling")}
-    own = LinearSVC(**params).fit(X, y, weight).certificate_
-    verdict = replace(certificate, alpha=own.alpha).verify(X, y, weight, tolerance=tolerance)
-    if "primal value" not in verdict.checks:
+    machine = LinearSVC(**params).fit(X, y, weight)
+    own = machine.certificate_
+    problem = Problem.from_arrays(X, y, sample_weight=weight, **params)
+    gap, claimed = (
+        relative_gap(certificate.primal, dual, problem.null_primal) for dual in (own.dual, certificate.dual)
+    )
+    verdict = replace(certificate, alpha=own.alpha, dual=own.dual, gap=gap).verify(X, y, weight, max_gap=max_gap)
+    if verdict.outcome is Outcome.REJECTED:
         return verdict
-    size = max(abs(verdict.primal), abs(verdict.dual), 1e-300)
-    claimed_gap = (certificate.primal - certificate.dual) / size
-    apart = float(np.linalg.norm(certificate.coef - own.coef))
-    allowed = certificate.distance_bound + own.distance_bound + 1e-7 * float(np.linalg.norm(own.coef))
-    checks = {
-        "primal value": verdict.checks["primal value"],
-        "dual value": max(0.0, (certificate.dual - own.primal) / size),
-        "gap": max(0.0, verdict.gap - claimed_gap, abs(max(0.0, claimed_gap) - certificate.gap) - 1e-12),
-        "distance to the optimum": max(0.0, apart - allowed) / max(allowed, 1e-300),
-        "intercept": verdict.checks["intercept"],
-    }
-    return replace(verdict, checks=checks, accepted=all(v <= tolerance for v in checks.values()))
+    checks = Checks(dict(verdict.checks))
+    checks.note("dual value", certificate.dual <= own.primal, "a hyperplane has an objective below the bound claimed")
+    same = abs(certificate.gap - claimed) <= 1e-9 * claimed
+    checks.note("gap", same, f"{certificate.gap:.3e} is claimed, the values say {claimed:.3e}")
+    if checks.failed:
+        return replace(verdict, outcome=Outcome.REJECTED, worst=checks.failed, checks=checks.found)
+    return replace(verdict, checks=checks.found)

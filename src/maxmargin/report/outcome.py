@@ -132,7 +132,7 @@ class Outcome:
                 "reason": solution.reason,
             },
             "certificate": {
-                "accepted": self.verdict.accepted,
+                "outcome": self.verdict.outcome.name,
                 "lower_bound": self.verdict.dual,
                 "objective": self.verdict.primal,
                 "gap": self.verdict.gap,

@@ -8,6 +8,7 @@ from html import escape
 from importlib.metadata import version
 from typing import Any
 
+from maxmargin.certificates import Outcome as Proof
 from maxmargin.data.files import atomic_write
 from maxmargin.report.figures import Figure, gap_figure, margin_figure, search_figure, weights_figure
 from maxmargin.report.outcome import Outcome
@@ -121,7 +122,7 @@ def _cards(outcome: Outcome) -> str:
     machine = outcome.model.machine
     cards = [
         (
-            f"{share_above_best(outcome.verdict):.0e}" if outcome.verdict else "REJECTED",
+            f"{share_above_best(outcome.verdict):.0e}" if outcome.verdict.outcome is not Proof.REJECTED else "REJECTED",
             "of its objective, at most, above the best one",
         ),
         (f"{machine.C:g}", "C" + (", by cross-validation" if outcome.search is not None else "")),
@@ -201,8 +202,8 @@ def _certificate(outcome: Outcome) -> str:
         '<p class="soft">Checked after the fit by arithmetic that shares no code with the solver: one matrix product '
         "for the hyperplane's objective, one for the lower bound (weak duality).</p>"
     )
-    good = "verdict" if outcome.converged else "verdict early"
-    kind = good if outcome.verdict else "verdict bad"
+    kinds = {Proof.PROVEN: "verdict", Proof.HONEST: "verdict early", Proof.REJECTED: "verdict bad"}
+    kind = kinds[outcome.verdict.outcome]
     columns = f'<div class="grid"><div>{words}{how}{_rows(facts)}</div><div>{_figure(gap_figure(outcome))}</div></div>'
     return _section("The proof", columns, f"wide {kind}")
 

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
-import numpy as np
-
+from maxmargin.certificates import Outcome as Proof
 from maxmargin.certificates import Verdict
 from maxmargin.report.outcome import Outcome, TestPart
 from maxmargin.solution import Status
-
-ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
 
 
 def percent(share: float) -> str:
@@ -38,31 +33,35 @@ def duration(seconds: float) -> str:
 
 
 def share_above_best(verdict: Verdict) -> float:
-    """By what share of its objective a hyperplane can be above the best; closer than rounding, nothing is proven."""
-    return max((verdict.primal - verdict.dual) / max(abs(verdict.primal), 1e-300), ROUNDING)
+    """By what share of its objective a hyperplane can be above the best."""
+    return (verdict.primal - verdict.dual) / max(abs(verdict.primal), 1e-300)
 
 
 def certificate_in_words(outcome: Outcome) -> str:
     """What was proven, for somebody who has never heard of duality."""
     verdict, machine = outcome.verdict, outcome.model.machine
-    if not verdict.accepted:
-        return f"The certificate was REJECTED: the check '{verdict.worst}' failed. Do not trust this model."
+    if verdict.outcome is Proof.REJECTED:
+        wrong = f"{verdict.worst}: {verdict.checks[verdict.worst]}"
+        return f"The certificate was REJECTED: {wrong}. Do not trust this model."
     share = share_above_best(verdict)
     within = share * abs(verdict.primal)
-    distance = max(machine.certificate_.distance_bound, math.sqrt(2.0 * within))
-    return (
+    proven = (
         f"No hyperplane can have an objective below {verdict.dual:.10g}; this one has {verdict.primal:.10g}, so it is "
-        f"within {within:.2g} ({share:.1e} of the objective) of the best there is. Its weights are within "
-        f"{distance:.1e} of the best weights."
+        f"within {within:.2g} ({share:.1e} of the objective) of the best there is"
     )
+    if verdict.outcome is Proof.HONEST:
+        return f"NOT PROVEN to be near-optimal: {proven}, where {verdict.max_gap:.0e} was asked for."
+    return f"{proven}. Its weights are within {machine.certificate_.distance_bound:.1e} of the best weights."
 
 
 def status_in_words(outcome: Outcome) -> str:
     solution = outcome.model.machine.solution_
     if solution.status is Status.CONVERGED:
         return f"converged: {solution.status.sentence}"
+    if not solution.w.any():
+        return f"stopped early: {solution.status.sentence}. All weights are zero: the model answers always the same"
     return (
-        f"stopped early: {solution.status.sentence}. The model is usable; its relative gap is {solution.gap:.1e}, "
+        f"stopped early: {solution.status.sentence}. The relative gap is {solution.gap:.1e}, "
         f"which means that no hyperplane's objective is lower by more than that share"
     )
 

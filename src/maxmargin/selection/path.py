@@ -188,8 +188,8 @@ def cover_C(
     C_min, C_max : ends of the interval.
     epsilon : allowed relative gap, between 1e-6 and 0.5.
     max_points : refuse to go on beyond so many.
-    max_seconds : time limit. Then, and after Ctrl-C, the path ends early, its ``status`` says so, and the guarantee holds
-        up to its last C.
+    max_seconds : time limit. Then, and after Ctrl-C, the path ends early, its ``status`` says so, and the guarantee
+        holds up to its last C.
 
     Examples
     --------
@@ -345,8 +345,8 @@ class PathWalk:
         loss = self.unit.loss
         return OptimalityCertificate(
             coef=solution.w, intercept=solution.b, alpha=solution.alpha, primal=solution.primal, dual=solution.dual,
-            gap=solution.gap, loss=loss.name, C=C, classes=self.unit.classes, tol=self.tol, class_weight=self.class_weight,
-            fit_intercept=self.unit.bias.value != 0.0, penalty=self.unit.penalty,
+            gap=solution.gap, loss=loss.name, C=C, classes=self.unit.classes, tol=self.tol,
+            class_weight=self.class_weight, fit_intercept=self.unit.bias.value != 0.0, penalty=self.unit.penalty,
             power=float(getattr(loss, "power", np.nan)),
         )  # fmt: skip
 

@@ -46,7 +46,7 @@ class Chord:
         self._look()
 
     def solve(self, problem: Problem, C: float, tol: float) -> Solution | None:
-        """The solution for C, the unit problem times C, from where it stands; None if a few steps do not reach ``tol``."""
+        """The solution for C, the unit problem times C, from where it stands; None if a few steps do not suffice."""
         assert self.w is not None
         steps, before, fresh = 0, np.inf, False
         with blas_guard:

@@ -156,8 +156,8 @@ class _Run:
         assert self.best is not None
         solver = self.solver
         return as_solution(
-            self.problem, self.best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name, self.reason,
-            n_threads=self.n_threads,
+            self.problem, self.best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name,
+            self.reason, n_threads=self.n_threads,
         )  # fmt: skip
 
     def _certify(self) -> Point:

@@ -1,11 +1,12 @@
 """What a joint machine claims about its last point: the same as :mod:`~maxmargin.solvers.claims`, for k scores a row.
 
-The multipliers of a row, alpha_im = −c_i p_im and alpha_iy = c_i (1 − p_iy), sum to zero by themselves. With free biases
-those of a class do, too: what the rows of class y give to others, Σ c_i p_im, is a circulation among the classes.
+The multipliers of a row, alpha_im = −c_i p_im and alpha_iy = c_i (1 − p_iy), sum to zero by themselves. With free
+biases those of a class do, too: what rows of class y give to others, Σ c_i p_im, is a circulation among the classes.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections import deque
 
 import numpy as np
@@ -124,7 +125,7 @@ def _balance(given: Whole, label: NDArray[np.intp]) -> bool:
         path = _path(flows, source, surplus)
         if not path:
             return False
-        edges = [(a, b, _largest(given, label, a, b)) for a, b in zip(path[:-1], path[1:], strict=True)]
+        edges = [(a, b, _largest(given, label, a, b)) for a, b in itertools.pairwise(path)]
         part = min(surplus[source], -surplus[path[-1]], *(int(given[row, b]) for _, b, row in edges))
         for a, b, row in edges:
             given[row, b] -= part

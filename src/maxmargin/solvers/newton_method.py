@@ -127,10 +127,10 @@ class NewtonMethod:
             self.watch.report(self.steps, self.best.gap)
             if self.best.gap <= self.enough and not (self.rounds and self.exact):
                 break
-            if found.primal - found.dual > 0.5 * apart:
-                stalled, share = stalled + 1, 3.0 * share
+            if not found.primal - found.dual <= 0.5 * apart:  # true for NaN, too
+                stalled, share = stalled + 1, min(1.0, 3.0 * share)
             else:
-                stalled, share = 0, None if self.best.gap < 1e-3 else 3.0 * share
+                stalled, share = 0, None if self.best.gap < 1e-3 else min(1.0, 3.0 * share)
             if not finished:
                 break
             penalty, sigma = 1000.0, None

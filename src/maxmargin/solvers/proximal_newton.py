@@ -177,7 +177,9 @@ class _Run:
         feasible = alpha / most
         dual = -0.5 * (scale * float((feasible * problem.sign).sum())) ** 2 - dual_loss(problem, feasible)
         gap = relative_gap(primal, dual, 0.0)
-        point = _Point(self.w.copy(), self.b, interval, self.scores.copy(), feasible, pull, pull / most, primal, dual, gap)
+        point = _Point(
+            self.w.copy(), self.b, interval, self.scores.copy(), feasible, pull, pull / most, primal, dual, gap
+        )
         if self.best is None or gap <= self.best.gap:
             self.best = point
         return point

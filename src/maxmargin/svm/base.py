@@ -33,6 +33,13 @@ ADVICE = {
 }
 
 
+def _use_of(solution: Any) -> str:
+    """What an unfinished solution is good for."""
+    if not (solution.w if isinstance(solution, Solution) else solution.W).any():
+        return "All weights are zero: do not use the model, it answers always the same. "
+    return f"Its objective is {solution.primal:.6g}, and no hyperplane's is below {solution.dual:.6g}. "
+
+
 class CertifiedMachine(VersionedState, CallbackSupportMixin, SparseCoefMixin, BaseEstimator):
     """Base of the scikit-learn classes; knows their common parameters."""
 
@@ -95,8 +102,7 @@ class CertifiedMachine(VersionedState, CallbackSupportMixin, SparseCoefMixin, Ba
         machines = f"a machine (of {len(solution)})" if isinstance(solution, Solutions) else type(self).__name__
         warn(
             f"{machines} stopped at a relative gap of {worst.gap:.2e} (asked: {self.tol:.0e}): "
-            f"{worst.status.sentence}. The model is usable: its objective is {worst.primal:.6g}, and no "
-            f"hyperplane's is below {worst.dual:.6g}. "
+            f"{worst.status.sentence}. {_use_of(worst)}"
             f"{ADVICE[worst.status]}",
             ConvergenceWarning,
         )
