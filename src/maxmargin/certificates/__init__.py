@@ -2,7 +2,12 @@
 
 from maxmargin.certificates.multiclass import CombinedCertificate, JointCertificate
 from maxmargin.certificates.optimality import OptimalityCertificate, Verdict
-from maxmargin.certificates.separability import NotSeparableError, Separability, judge_separability
+from maxmargin.certificates.separability import (
+    NotSeparableError,
+    Separability,
+    SeparabilityVerdict,
+    judge_separability,
+)
 
 __all__ = [
     "CombinedCertificate",
@@ -10,6 +15,7 @@ __all__ = [
     "NotSeparableError",
     "OptimalityCertificate",
     "Separability",
+    "SeparabilityVerdict",
     "Verdict",
     "judge_separability",
 ]

@@ -68,7 +68,8 @@ def misplaced(X: Any, sign: Vector, w: Vector, b: float) -> int | None:
     if len(wrong):
         return int(wrong[0])
     for i, score in _exact_scores(X, w, open_rows):
-        if sign[i] * (score + Fraction(b)) <= 0:
+        moved = score + Fraction(b)  # not to be multiplied by a NumPy number, which would round it
+        if moved == 0 or (moved > 0) != (sign[i] > 0.0):
             return i
     return None
 
@@ -85,7 +86,7 @@ def intercept_between(X: Any, sign: Vector, w: Vector) -> float | None:
     middle = Fraction(lowest) / 2 + Fraction(highest) / 2
     if lowest <= highest:
         close = np.flatnonzero((plus & (scores - error <= highest)) | (minus & (scores + error >= lowest)))
-        if len(close) * max(1, np.count_nonzero(w)) > MOST_EXACT:
+        if len(close) * max(1, int(np.count_nonzero(w))) > MOST_EXACT:
             return None
         exact = list(_exact_scores(X, w, close))
         low = min(score for i, score in exact if plus[i])

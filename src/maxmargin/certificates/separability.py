@@ -8,7 +8,7 @@ false. To find one may be too hard; then the verdict is that there is none.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,8 +31,7 @@ from maxmargin.certificates.lifting import solved
 from maxmargin.positions import InputError
 
 MOST_NUMBERS = 4_000_000  # non-zeros that the linear program is tried on
-# A hyperplane that is right but for its rounding to floating point may survive as another multiple of itself.
-MULTIPLES = (1.0, 0.75, 0.625, 0.875, 0.5625, 0.6875, 0.8125, 0.9375)
+MOST_TRIALS = 5_000_000  # numbers of X that are looked at in search of a hyperplane that survives its rounding
 MOST_ROUNDS = 8  # of the exact program
 # Weights of the linear program below these are taken for rounding, one after the other.
 NEGLIGIBLE = (0.0, 1e-13, 1e-9)
@@ -272,7 +271,7 @@ def _in_integers(
         if answer.weights is not None:
             return answer.weights if _proves(X, sign, answer.weights) else None
         direction = _rounded(answer.direction, answer.exponents)
-        plane = _hyperplane(X, sign, [multiple * direction for multiple in MULTIPLES])
+        plane = _hyperplane(X, sign, _multiples(direction, MOST_TRIALS // max(1, X.size)))
         if plane is not None or len(pool) == len(sign):
             return plane
         kept = np.zeros(len(sign), dtype=bool)
@@ -291,6 +290,12 @@ def _hyperplane(X: Any, sign: Vector, directions: Iterable[Vector]) -> tuple[Vec
         if b is not None:
             return w, b
     return None
+
+
+def _multiples(w: Vector, most: int) -> Iterator[Vector]:
+    """w, then w·t with t between ½ and 1 (multiples of the golden ratio, modulo ½): each is rounded in another way."""
+    for k in range(max(8, min(most, 512))):
+        yield w * (1.0 - 0.5 * (k * 0.6180339887498949 % 1.0))
 
 
 def _pool(X: Any, sign: Vector, direction: Vector, kept: NDArray[np.bool_]) -> NDArray[np.intp]:
@@ -332,11 +337,16 @@ def _in_floating_point(X: Any, sign: Vector, max_seconds: float) -> tuple[Vector
 
 
 def _with_exponents(w: Vector, exponents: NDArray[np.intp]) -> Vector:
-    """w·2^−exponents, times a power of two that keeps numbers of very different size in range."""
-    used = exponents[w != 0.0]
-    centre = (int(used.max()) + int(used.min())) // 2 if len(used) else 0
+    """w·2^−exponents, times a power of two that keeps in range what is very small or large: these numbers, and scores.
+
+    Scores of columns of size 2^exponent are about 1 before that.
+    """
+    mantissa, own = np.frexp(w)
+    total = own - exponents
+    used = np.append(total[w != 0.0], 0)
+    centre = (int(used.max()) + int(used.min())) // 2
     with np.errstate(over="ignore", under="ignore"):
-        return np.asarray(np.ldexp(w, centre - exponents))
+        return np.asarray(np.ldexp(mantissa, total - centre))
 
 
 def _scaled(X: Any) -> tuple[Any, NDArray[np.intp]]:
