@@ -12,6 +12,7 @@ if TYPE_CHECKING:
         NotSeparableError,
         OptimalityCertificate,
         Separability,
+        SeparabilityVerdict,
         Verdict,
         judge_separability,
     )
@@ -67,6 +68,7 @@ _ROOMS = {
         "NotSeparableError",
         "OptimalityCertificate",
         "Separability",
+        "SeparabilityVerdict",
         "Verdict",
         "judge_separability",
     ),
@@ -150,6 +152,7 @@ __all__ = [
     "Ridge",
     "RidgeClassifier",
     "Separability",
+    "SeparabilityVerdict",
     "Solution",
     "Solutions",
     "Status",

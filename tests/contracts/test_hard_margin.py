@@ -43,8 +43,8 @@ def broken_proof(case, error, separable):
     weights = error.proof.weights
     if len(weights) != len(case.y) or weights[case.cost == 0.0].any():
         return "weights on rows that do not count, or not one per row"
-    apart = error.proof.verify(case.X, case.y)
-    return "" if apart <= 1e-9 else f"the means are {apart:.1e} apart"
+    verdict = error.proof.verify(case.X, case.y)
+    return "" if verdict else str(verdict)
 
 
 def test_two_classes():
@@ -91,6 +91,10 @@ def test_several_classes(scheme):
             what = broken_proof(case, error, separable)
             if what:
                 broken.append(f"{case}: {what}")
+        except ValueError as error:
+            # Columns that depend on others up to rounding: what separates, if anything, is the rounding.
+            if case.kind != "collinear" or separable or "scale the columns" not in str(error).lower():
+                broken.append(f"{case}: {error}")
     assert not broken, f"{len(broken)}:\n" + "\n".join(broken)
 
 

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxmargin import LinearSVC, NotSeparableError, Status
+from maxmargin import ConvergenceWarning, LinearSVC, NotSeparableError, Status, judge_separability
 from tests.oracles import Program
+from tests.problems import make_classes
 
 
 def separable(n=60, d=3, seed=0, gap=0.5):
@@ -140,14 +141,15 @@ def test_not_separable_comes_with_a_proof(sparse):
         LinearSVC(C=np.inf).fit(sp.csr_array(X) if sparse else X, y)
     proof = caught.value.proof
     assert proof.separable is False
-    assert proof.verify(X, y) <= 1e-12
+    assert proof.verify(X, y)
     weights = proof.weights
     assert weights.min() >= 0.0
     for label in "ab":
         assert weights[y == label].sum() == pytest.approx(1.0)
     np.testing.assert_allclose(weights[y == "a"] @ X[y == "a"], weights[y == "b"] @ X[y == "b"], atol=1e-12)
-    assert proof.verify(X + np.where(y == "a", 3.0, 0.0)[:, None], y) > 0.1
-    assert proof.verify(X, np.roll(y, 1)[::-1][np.r_[1:40, 0]]) >= 0.0
+    assert proof.verify(X + np.where(y == "a", 3.0, 0.0)[:, None], y).check == "means"
+    assert proof.verify(X, np.roll(y, 1))  # every label is the other one: the means coincide all the same
+    assert proof.verify(X, np.where(np.arange(40) < 20, y, "a")).check == "weights"
 
 
 def test_the_error_can_be_pickled():
@@ -158,7 +160,7 @@ def test_the_error_can_be_pickled():
     assert isinstance(again, NotSeparableError)
     assert isinstance(again, ValueError)
     assert str(again) == str(caught.value)
-    assert again.proof.verify(X, y) <= 1e-12
+    assert again.proof.verify(X, y)
 
 
 def test_contradictory_duplicates():
@@ -168,7 +170,7 @@ def test_contradictory_duplicates():
         LinearSVC(C=np.inf).fit(X, y)
     weights = caught.value.proof.weights
     assert np.flatnonzero(weights).tolist() == [0, len(y) - 1]
-    assert caught.value.proof.verify(X, y) == 0.0
+    assert caught.value.proof.verify(X, y)
 
 
 def test_rows_of_weight_zero_are_left_out():
@@ -197,7 +199,7 @@ def test_a_proof_leaves_out_rows_of_weight_zero():
     with pytest.raises(NotSeparableError) as caught:
         LinearSVC(C=np.inf).fit(X, y, weight)
     assert not caught.value.proof.weights[:10].any()
-    assert caught.value.proof.verify(X, y) <= 1e-12
+    assert caught.value.proof.verify(X, y)
 
 
 @pytest.mark.parametrize("scheme", ["ovr", "ovo"])
@@ -210,7 +212,44 @@ def test_several_classes_name_the_machine_that_cannot(scheme):
     with pytest.raises(NotSeparableError) as caught:
         LinearSVC(C=np.inf).fit(X, y)
     assert caught.value.proof.positive == "b"
-    assert caught.value.proof.verify(X, y) <= 1e-12
+    assert caught.value.proof.verify(X, y)
+
+
+def test_the_proof_of_a_pair_leaves_out_the_other_classes():
+    X, y = np.array([[0.0], [1.0], [2.0], [7.0]]), np.array(["a", "b", "a", "c"])
+    with pytest.raises(NotSeparableError) as caught:
+        LinearSVC(C=np.inf, multi_class="ovo").fit(X, y)
+    proof = caught.value.proof
+    assert (proof.positive, proof.negative, proof.left_out) == ("b", ("a",), ("c",))
+    assert proof.rows == (0, 1, 2)
+    assert proof.verify(X, y)
+    assert proof.verify(X, np.array(["a", "b", "c", "c"])).check == "weights"
+    assert proof.verify(X, np.array(["a", "b", "a", "d"])).check == "labels"
+
+
+def test_what_separates_far_from_the_origin_is_never_said_not_to():
+    X, y = np.array([[0.0, 0.0], [1e12, 1e12], [0.0, 1.0], [1e12, 1e12 + 1.0]]), np.array([0, 0, 1, 1])
+    with pytest.warns(ConvergenceWarning, match="rounding"):
+        machine = LinearSVC(C=np.inf).fit(X, y)
+    assert machine.predict(X).tolist() == [0, 0, 1, 1]
+    assert machine.solution_.status is Status.NUMERICAL_LIMIT
+    assert machine.solution_.dual <= 4.0 <= machine.solution_.primal * (1.0 + 1e-9)
+
+
+def test_a_margin_that_rounding_hides_is_said_to_be_hidden():
+    case = make_classes(208)  # columns that depend on others: what separates is how they were rounded
+    pair = np.flatnonzero((case.y == 1) | (case.y == 2))
+    X, y = case.X[pair], case.y[pair]
+    assert judge_separability(X, y).verify(X, y)
+    with pytest.raises(ValueError, match="separates the classes, proven in exact arithmetic") as caught:
+        LinearSVC(C=np.inf).fit(X, y)
+    assert not isinstance(caught.value, NotSeparableError)
+
+
+@pytest.mark.parametrize("kind", [np.asarray, sp.csr_array])
+def test_without_intercept_the_hyperplane_passes_through_the_origin(kind):
+    with pytest.raises(ValueError, match="through the origin without any slack, but there is none, proven"):
+        LinearSVC(C=np.inf, fit_intercept=False).fit(kind([[1.0], [2.0]]), [0, 1])
 
 
 ERRORS = [

@@ -2,7 +2,12 @@
 
 from maxmargin.certificates.multiclass import CombinedCertificate, JointCertificate
 from maxmargin.certificates.optimality import OptimalityCertificate
-from maxmargin.certificates.separability import NotSeparableError, Separability, judge_separability
+from maxmargin.certificates.separability import (
+    NotSeparableError,
+    Separability,
+    SeparabilityVerdict,
+    judge_separability,
+)
 from maxmargin.certificates.verdict import Outcome, Verdict
 
 __all__ = [
@@ -12,6 +17,7 @@ __all__ = [
     "OptimalityCertificate",
     "Outcome",
     "Separability",
+    "SeparabilityVerdict",
     "Verdict",
     "judge_separability",
 ]

@@ -1,21 +1,62 @@
 """Proof that two classes can, or cannot, be separated by a hyperplane.
 
-They can: a hyperplane with every row on its side. They cannot: convex weights under which the means of both classes
-coincide, for a hyperplane would have to put that common point on both of its sides. Either is checked by arithmetic.
+They can: a hyperplane with every row strictly on its side. They cannot: convex weights under which the means of both
+classes coincide, for a hyperplane would have to put that common point on both of its sides. The inputs are
+floating-point numbers, which are rationals, and either proof is checked as one of rationals: rounding cannot make it
+false. To find one may be too hard; then the verdict is that there is none.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
+from maxmargin.certificates.exact import (
+    Vector,
+    Weights,
+    are_convex,
+    intercept_between,
+    matrix,
+    means_coincide,
+    misplaced,
+)
+from maxmargin.certificates.exact_simplex import MOST_NUMBERS as MOST_EXACT_NUMBERS
+from maxmargin.certificates.exact_simplex import closest
+from maxmargin.certificates.lifting import solved
+from maxmargin.positions import InputError
+
 MOST_NUMBERS = 4_000_000  # non-zeros that the linear program is tried on
-MOST_MISMATCH = 1e-12  # of the columns' ranges: what rounding leaves
+MOST_TRIALS = 5_000_000  # numbers of X that are looked at in search of a hyperplane that survives its rounding
+MOST_ROUNDS = 8  # of the exact program
+# Weights of the linear program below these are taken for rounding, one after the other.
+NEGLIGIBLE = (0.0, 1e-13, 1e-9)
+
+
+@dataclass(frozen=True)
+class SeparabilityVerdict:
+    """Result of :meth:`Separability.verify`; true if and only if the proof holds in exact arithmetic.
+
+    Attributes
+    ----------
+    accepted : whether the proof holds.
+    check : name of the check that failed, "" if none did.
+    sentence : what was proven, or why the proof was rejected.
+    """
+
+    accepted: bool
+    check: str
+    sentence: str
+
+    def __bool__(self) -> bool:
+        return self.accepted
+
+    def __str__(self) -> str:
+        return self.sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,46 +66,118 @@ class Separability:
     Attributes
     ----------
     separable : True, False, or None if neither could be proven.
+    positive : label of the class on the hyperplane's positive side.
+    negative : labels of the rows on the other side: one, or several for a machine of one class against the rest.
     coef, intercept : a separating hyperplane, if there is one.
-    weights : per row, summing to 1 in each class, under which the classes' means coincide, if there is none.
-    positive : the class on the hyperplane's positive side.
+    rows, numerators, denominator : weights numerator/denominator of some rows, in Python's integers, which sum to 1 in
+        each class and make the classes' means coincide, if there is no such hyperplane.
+    n_rows : number of rows of X.
+    left_out : labels of rows that the verdict is not about, for a machine of one pair of several classes.
 
     Examples
     --------
     >>> X, y = np.array([[0.0], [1.0], [2.0]]), np.array(["a", "b", "a"])
-    >>> verdict = judge_separability(X, y)
-    >>> print(verdict)
+    >>> proof = judge_separability(X, y)
+    >>> print(proof)
     not linearly separable: under convex weights on 3 rows the means of both classes coincide
-    >>> verdict.verify(X, y) < 1e-9
-    True
+    >>> proof.rows, proof.numerators, proof.denominator, proof.weights
+    ((0, 1, 2), (1, 2, 1), 2, array([0.5, 1. , 0.5]))
+    >>> print(proof.verify(X, y))
+    verified in exact arithmetic: the weighted means of both classes coincide, so no hyperplane separates them
     >>> print(judge_separability(X[:2], y[:2]))
     linearly separable: a hyperplane has every row on its side
     """
 
     separable: bool | None
     positive: Any
+    negative: tuple[Any, ...]
+    n_rows: int
     coef: Vector | None = None
     intercept: float = 0.0
-    weights: Vector | None = None
+    rows: tuple[int, ...] = ()
+    # Python refuses to write integers of many thousand digits.
+    numerators: tuple[int, ...] = field(default=(), repr=False)
+    denominator: int = field(default=1, repr=False)
+    left_out: tuple[Any, ...] = ()
 
-    def verify(self, X: Any, y: NDArray[Any]) -> float:
-        """The worst violation found: 0 for rows all on their side, or how far the weighted means are apart."""
-        sign = np.where(np.asarray(y) == self.positive, 1.0, -1.0)
-        if self.coef is not None:
-            margin = sign * (np.asarray(X @ self.coef).ravel() + self.intercept)
-            return float(max(0.0, -margin.min())) if margin.min() != 0.0 else np.inf
-        if self.weights is not None:
-            return _mismatch(X, sign, self.weights)
-        return float(np.inf)
+    @property
+    def weights(self) -> Vector | None:
+        """The weights of all rows, rounded; None if there are none."""
+        if not self.rows:
+            return None
+        out = np.zeros(self.n_rows)
+        out[list(self.rows)] = [a / self.denominator for a in self.numerators]
+        return out
+
+    def verify(self, X: Any, y: Any) -> SeparabilityVerdict:
+        """Check the proof against the data, in exact arithmetic.
+
+        ``X`` is taken in float64, as the machines take it. Rejected are: no proof at all, or one that does not belong
+        to the verdict (check "kind"); data or proof of a wrong shape ("shape"), NaN and infinity ("finite"); labels
+        that the proof does not know, or a class without rows ("labels"); a row on the wrong side or on the hyperplane
+        ("sides"); weights that are negative or do not sum to 1 ("weights"), or whose means differ ("means").
+        """
+        has_plane, has_weights = self.coef is not None, bool(self.rows or self.numerators)
+        if self.separable not in (True, False) or (has_plane, has_weights) != (self.separable, not self.separable):
+            return _rejected("kind", "there is no proof, or one of another kind than the verdict")
+        try:
+            X = matrix(X)
+        except (InputError, OverflowError) as error:
+            return _rejected("finite" if "NaN" in str(error) else "shape", str(error))
+        labels = np.asarray(y).ravel()
+        if X.shape[0] != len(labels) or len(labels) != self.n_rows:
+            return _rejected("shape", f"it is about {self.n_rows} rows, X has {X.shape[0]} and y {len(labels)}")
+        sign = self._sides(labels)
+        if sign is None:
+            return _rejected("labels", "y has a label the proof does not know, or no row of one of the sides")
+        return self._check_hyperplane(X, sign) if self.separable else self._check_weights(X, sign)
+
+    def _sides(self, labels: NDArray[Any]) -> Vector | None:
+        """+1, −1, or 0 for rows left out."""
+        try:
+            side = {**dict.fromkeys(self.left_out, 0.0), **dict.fromkeys(self.negative, -1.0), self.positive: 1.0}
+            sign = np.array([side[label] for label in labels.tolist()])
+        except (KeyError, TypeError):  # unknown, or nothing that can be a label
+            return None
+        distinct = len(side) == 1 + len(self.negative) + len(self.left_out)
+        return sign if distinct and (sign > 0.0).any() and (sign < 0.0).any() else None
+
+    def _check_hyperplane(self, X: Any, sign: Vector) -> SeparabilityVerdict:
+        w, b = np.asarray(self.coef), self.intercept
+        if w.shape != X.shape[1:] or w.dtype not in (np.float32, np.float64) or not isinstance(b, float):
+            return _rejected("shape", f"the hyperplane is not made of {X.shape[1]} floating-point numbers and one more")
+        if not (np.isfinite(w).all() and np.isfinite(b)):
+            return _rejected("finite", "the hyperplane has NaN or infinity")
+        among = np.flatnonzero(sign)
+        wrong = misplaced(X[among], sign[among], w.astype(np.float64), b)
+        if wrong is not None:
+            return _rejected("sides", f"row {among[wrong]} is not strictly on its side of the hyperplane")
+        return SeparabilityVerdict(
+            True, "", "verified in exact arithmetic: a hyperplane has every row strictly on its side"
+        )
+
+    def _check_weights(self, X: Any, sign: Vector) -> SeparabilityVerdict:
+        weights = Weights(self.rows, self.numerators, self.denominator)
+        if not are_convex(weights, sign):
+            return _rejected("weights", "the weights are not convex weights of rows of each class")
+        if not means_coincide(X, sign, weights):
+            return _rejected("means", "under the weights the means of the classes differ")
+        return SeparabilityVerdict(
+            True, "", "verified in exact arithmetic: the weighted means of both classes coincide, so no hyperplane "
+            "separates them",
+        )  # fmt: skip
 
     def __str__(self) -> str:
         if self.separable:
             return "linearly separable: a hyperplane has every row on its side"
         if self.separable is None:
             return "not judged: the problem is too large for the linear program, or too close to call"
-        assert self.weights is not None
-        n = int(np.count_nonzero(self.weights))
+        n = len(self.rows)
         return f"not linearly separable: under convex weights on {n} rows the means of both classes coincide"
+
+
+def _rejected(check: str, why: str) -> SeparabilityVerdict:
+    return SeparabilityVerdict(False, check, f"REJECTED by the check '{check}': {why}")
 
 
 class NotSeparableError(ValueError):
@@ -82,7 +195,7 @@ class NotSeparableError(ValueError):
     >>> try:
     ...     LinearSVC(C=np.inf).fit(X, y)
     ... except NotSeparableError as error:
-    ...     print(error.proof.weights, error.proof.verify(X, y) < 1e-12)
+    ...     print(error.proof.weights, bool(error.proof.verify(X, y)))
     [0.5 1.  0.5] True
     """
 
@@ -95,9 +208,13 @@ class NotSeparableError(ValueError):
 
 
 def judge_separability(
-    X: Any, y: NDArray[Any], *, hyperplane: tuple[Vector, float] | None = None, max_seconds: float = 5.0
+    X: Any, y: Any, *, hyperplane: tuple[Vector, float] | None = None, max_seconds: float = 5.0
 ) -> Separability:
-    """Decide by one linear program, min ‖Σ λ_i x_i − Σ μ_j x_j‖₁ over convex weights of the two classes.
+    """Decide by a linear program, min ‖Σ λ_i x_i − Σ μ_j x_j‖₁ over convex weights of the two classes.
+
+    Its answer in floating point only says where to look: a hyperplane counts once every row is on its side in exact
+    arithmetic, weights once their means coincide as rationals. If neither can be had from it and the problem is small,
+    the program is solved in integers.
 
     Parameters
     ----------
@@ -105,54 +222,152 @@ def judge_separability(
     hyperplane : (w, b) to try first; if it separates, nothing needs to be solved.
     max_seconds : time limit of the linear program.
     """
-    positive = np.unique(y)[1]
-    sign = np.where(np.asarray(y) == positive, 1.0, -1.0)
+    X, labels = matrix(X), np.asarray(y).ravel()
+    if X.shape[0] != len(labels):
+        raise InputError(f"y must have one label per row of X: {X.shape[0]} rows, {len(labels)} labels")
+    classes = np.unique(labels)
+    if len(classes) != 2:
+        raise InputError(f"separability is about two classes, y has {len(classes)}: {classes.tolist()[:5]}")
+    sign = np.where(labels == classes[1], 1.0, -1.0)
+    answer = Separability(None, classes[1], (classes[0],), len(labels))
     if hyperplane is not None:
-        w, b = hyperplane
-        if (sign * (np.asarray(X @ w).ravel() + b)).min() > 0.0:
-            return Separability(True, positive, w, b)
-    n_numbers = X.nnz if sp.issparse(X) else X.size
-    if n_numbers > MOST_NUMBERS:
-        return Separability(None, positive)
-    return _solve(X, sign, positive, max_seconds)
+        w, b = np.asarray(hyperplane[0], dtype=np.float64), float(hyperplane[1])
+        if w.shape != X.shape[1:]:
+            raise InputError(f"the hyperplane has {w.size} coefficients, X has {X.shape[1]} columns")
+        if np.isfinite(w).all() and np.isfinite(b) and misplaced(X, sign, w, b) is None:
+            return replace(answer, separable=True, coef=w, intercept=b)
+    if (X.nnz if sp.issparse(X) else X.size) > MOST_NUMBERS:
+        return answer
+    found = _search(X, sign, max_seconds)
+    if isinstance(found, Weights):
+        return replace(
+            answer, separable=False, rows=found.rows, numerators=found.numerators, denominator=found.denominator
+        )
+    return answer if found is None else replace(answer, separable=True, coef=found[0], intercept=found[1])
 
 
-def _solve(X: Any, sign: Vector, positive: Any, max_seconds: float) -> Separability:
+def _search(X: Any, sign: Vector, max_seconds: float) -> Weights | tuple[Vector, float] | None:
+    """A proof of either kind that has been checked, or None."""
+    direction, near, timed_out = _in_floating_point(X, sign, max_seconds)
+    plane = _hyperplane(X, sign, (direction, -direction))
+    if plane is not None or timed_out:
+        return plane
+    for negligible in NEGLIGIBLE:
+        weights = solved(X, sign, np.flatnonzero(near > negligible))
+        if weights is not None and _proves(X, sign, weights):
+            return weights
+    return _in_integers(X, sign, direction, near > 0.0)
+
+
+def _in_integers(
+    X: Any, sign: Vector, direction: Vector, kept: NDArray[np.bool_]
+) -> Weights | tuple[Vector, float] | None:
+    """The exact program on some rows, and again with those that lie across its answer."""
+    for _ in range(MOST_ROUNDS):
+        pool = _pool(X, sign, direction, kept)
+        answer = closest(X, sign, pool)
+        if answer is None:
+            return None
+        if answer.weights is not None:
+            return answer.weights if _proves(X, sign, answer.weights) else None
+        direction = _rounded(answer.direction, answer.exponents)
+        plane = _hyperplane(X, sign, _multiples(direction, MOST_TRIALS // max(1, X.size)))
+        if plane is not None or len(pool) == len(sign):
+            return plane
+        kept = np.zeros(len(sign), dtype=bool)
+        kept[answer.active] = True
+    return None
+
+
+def _proves(X: Any, sign: Vector, weights: Weights) -> bool:
+    return are_convex(weights, sign) and means_coincide(X, sign, weights)
+
+
+def _hyperplane(X: Any, sign: Vector, directions: Iterable[Vector]) -> tuple[Vector, float] | None:
+    """The first of the directions that separates, with its intercept."""
+    for w in directions:
+        b = intercept_between(X, sign, w) if w.any() and np.isfinite(w).all() else None
+        if b is not None:
+            return w, b
+    return None
+
+
+def _multiples(w: Vector, most: int) -> Iterator[Vector]:
+    """w, then w·t with t between ½ and 1 (multiples of the golden ratio, modulo ½): each is rounded in another way."""
+    for k in range(max(8, min(most, 512))):
+        yield w * (1.0 - 0.5 * (k * 0.6180339887498949 % 1.0))
+
+
+def _pool(X: Any, sign: Vector, direction: Vector, kept: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """All rows, or as many as the exact program takes: those kept, and those that lie farthest across the direction."""
+    most = MOST_EXACT_NUMBERS // max(1, X.shape[1])
+    if len(sign) <= most:
+        return np.arange(len(sign))
+    with np.errstate(all="ignore"):
+        order = np.lexsort((sign * (X @ direction), ~kept))
+    chosen = [order[sign[order] == s][: most // 2] for s in (-1.0, 1.0)]
+    return np.sort(np.concatenate(chosen))
+
+
+def _rounded(direction: list[int], exponents: NDArray[np.intp]) -> Vector:
+    """integer·2^−exponent up to a common factor."""
+    drop = [max(0, a.bit_length() - 64) for a in direction]
+    leading = np.array([float(a >> k) for a, k in zip(direction, drop, strict=True)])
+    return _with_exponents(leading, exponents - np.array(drop, dtype=np.intp))
+
+
+def _in_floating_point(X: Any, sign: Vector, max_seconds: float) -> tuple[Vector, Vector, bool]:
+    """The linear program in units of the columns' ranges: a direction, weights, and whether time ran out."""
     from scipy.optimize import linprog
 
     n, d = X.shape
-    low, width = _ranges(X)
-    # Convex weights do not notice a shift: columns are moved to begin at 0 (if they are dense) and to have range 1.
-    shift = np.zeros(d) if sp.issparse(X) else low
-    Z = sp.csc_array(X / width) if sp.issparse(X) else (X - shift) / width
+    Z, exponents = _scaled(X)
     A = _equations(Z, sign)
     cost = np.concatenate([np.zeros(n), np.ones(2 * d)])
     right = np.concatenate([np.zeros(d), [1.0, 1.0]])
-    options = {"time_limit": max_seconds}
+    # The tightest tolerances that HiGHS takes: exact arithmetic starts from its answer.
+    options = {"time_limit": max_seconds, "primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
     result = linprog(cost, A_eq=A, b_eq=right, bounds=(0.0, None), method="highs", options=options)
+    timed_out = result.status == 1
     if result.x is None or result.status != 0:
-        return Separability(None, positive)
+        return np.zeros(d), np.zeros(n), timed_out
     # The multipliers of the means are a direction along which the classes lie apart, if they do.
-    w = np.asarray(result.eqlin.marginals[:d]) / width
-    for direction in (w, -w):
-        scores = np.asarray(X @ direction).ravel()
-        lowest, highest = scores[sign > 0].min(), scores[sign < 0].max()
-        b = float(-0.5 * (lowest + highest))
-        if lowest > highest and (sign * (scores + b)).min() > 0.0:
-            return Separability(True, positive, direction, b)
-    weights = _refined(A[:, :n], right, np.maximum(result.x[:n], 0.0), sign)
-    if weights is not None and _mismatch(X, sign, weights) <= MOST_MISMATCH:
-        return Separability(False, positive, weights=weights)
-    return Separability(None, positive)
+    direction = _with_exponents(np.asarray(result.eqlin.marginals[:d]), exponents)
+    return direction, np.maximum(result.x[:n], 0.0), timed_out
 
 
-def _ranges(X: Any) -> tuple[Vector, Vector]:
-    """Smallest value and range of every column; a constant column has range 1."""
+def _with_exponents(w: Vector, exponents: NDArray[np.intp]) -> Vector:
+    """w·2^−exponents, times a power of two that keeps in range what is very small or large: these numbers, and scores.
+
+    Scores of columns of size 2^exponent are about 1 before that.
+    """
+    mantissa, own = np.frexp(w)
+    total = own - exponents
+    used = np.append(total[w != 0.0], 0)
+    centre = (int(used.max()) + int(used.min())) // 2
+    with np.errstate(over="ignore", under="ignore"):
+        return np.asarray(np.ldexp(mantissa, total - centre))
+
+
+def _scaled(X: Any) -> tuple[Any, NDArray[np.intp]]:
+    """Columns in [−1, 1], moved to have 0 in their range and divided by 2^exponent.
+
+    A move changes nothing for convex weights. The difference of two floating-point numbers is rounded once, relative to
+    itself, so rows that are close stay apart.
+    """
     low, high = X.min(axis=0), X.max(axis=0)
     if sp.issparse(X):
         low, high = low.toarray(), high.toarray()
     low, high = np.asarray(low, dtype=np.float64).ravel(), np.asarray(high, dtype=np.float64).ravel()
-    return low, np.where(high > low, high - low, 1.0)
+    shift = np.where((low > 0.0) | (high < 0.0), low, 0.0)
+    exponents = np.frexp(high / 2.0 - low / 2.0)[1].astype(np.intp) + 1
+    if not sp.issparse(X):
+        return np.ldexp(X.astype(np.float64), -exponents) - np.ldexp(shift, -exponents), exponents
+    Z = sp.csc_array(X).astype(np.float64)
+    Z.sum_duplicates()
+    column = np.repeat(np.arange(Z.shape[1]), np.diff(Z.indptr))
+    Z.data = np.ldexp(Z.data, -exponents[column]) - np.ldexp(shift, -exponents)[column]
+    return Z, exponents
 
 
 def _equations(Z: Any, sign: Vector) -> Any:
@@ -163,31 +378,3 @@ def _equations(Z: Any, sign: Vector) -> Any:
     minus = sp.csc_array((sign < 0).astype(np.float64).reshape(1, -1))
     slack = sp.eye_array(d)
     return sp.block_array([[rows, -slack, slack], [plus, None, None], [minus, None, None]], format="csc")
-
-
-def _refined(A: Any, right: Vector, weights: Vector, sign: Vector) -> Vector | None:
-    """The weights that solve the equations to rounding, on the rows that the linear program chose."""
-    chosen = np.flatnonzero(weights)
-    part = A[:, chosen].toarray()
-    for _ in range(2):
-        step = np.linalg.lstsq(part, right - part @ weights[chosen], rcond=None)[0]
-        if (weights[chosen] + step).min(initial=0.0) < 0.0:
-            break
-        weights[chosen] += step
-    out = weights.copy()
-    for s in (-1.0, 1.0):
-        total = float(out[sign == s].sum())
-        if total <= 0.0:
-            return None
-        out[sign == s] /= total
-    return out
-
-
-def _mismatch(X: Any, sign: Vector, weights: Vector) -> float:
-    """Largest difference of the weighted means, beside the range of its column."""
-    if weights.min() < 0.0 or any(abs(weights[sign == s].sum() - 1.0) > 1e-9 for s in (-1.0, 1.0)):
-        return float(np.inf)
-    low, width = _ranges(X)
-    moved = X if sp.issparse(X) else X - low
-    apart = np.abs(np.asarray(moved.T @ (sign * weights)).ravel())
-    return float(np.max(apart / width, initial=0.0))

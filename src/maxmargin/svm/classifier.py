@@ -21,7 +21,6 @@ from maxmargin.certificates import (
     JointCertificate,
     NotSeparableError,
     OptimalityCertificate,
-    Separability,
     judge_separability,
 )
 from maxmargin.estimators import one_column
@@ -106,7 +105,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         n = len(data.position)
         for k, (task, solution) in enumerate(zip(tasks, solutions, strict=True)):
             if solution.status is Status.INFEASIBLE:
-                solutions[k] = separated_anyway(task, solution, positive_label(data.classes, scheme, k), n)
+                solutions[k] = separated_anyway(task, solution, side_labels(data.classes, scheme, k), n)
         signed = np.stack([task.spread(task.problem.y * s.alpha, n) for task, s in zip(tasks, solutions, strict=True)])
         self._store(
             data.classes, solutions[0] if len(solutions) == 1 else Solutions(tuple(solutions), watch.seconds), signed
@@ -296,37 +295,65 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         return np.maximum(0.0, 1.0 - self.margins(X, y))
 
 
-def positive_label(classes: NDArray[Any], scheme: str, machine: int) -> Any:
-    """The label on the positive side of a machine's hyperplane."""
-    if len(classes) == 2:
-        return classes[1]
-    if scheme == "ovr":
-        return classes[machine]
-    return classes[list(itertools.combinations(range(len(classes)), 2))[machine][1]]
+def side_labels(classes: NDArray[Any], scheme: str, machine: int) -> dict[str, Any]:
+    """The labels on either side of a machine's hyperplane, and those that it is not about."""
+    if scheme == "ovr" and len(classes) > 2:
+        positive, negative = machine, [k for k in range(len(classes)) if k != machine]
+    else:
+        first, positive = list(itertools.combinations(range(len(classes)), 2))[machine]
+        negative = [first]
+    left_out = [k for k in range(len(classes)) if k != positive and k not in negative]
+    return {
+        "positive": classes[positive],
+        "negative": tuple(classes[negative]),
+        "left_out": tuple(classes[left_out]),
+    }
 
 
-def separated_anyway(task: Task, solution: Solution, positive: Any, n_rows: int) -> Solution:
+def separated_anyway(task: Task, solution: Solution, labels: dict[str, Any], n_rows: int) -> Solution:
     """What to do where no hard margin was found: an error with its proof, or the hyperplane of a linear program.
 
-    ``positive`` is the label of the class on the positive side, so that the proof speaks of the caller's labels.
+    ``labels`` are the caller's, from :func:`side_labels`, so that the proof speaks of the caller's rows.
     """
     problem = task.problem
     live = np.flatnonzero(problem.cost > 0.0)
-    verdict = judge_separability(problem.X[live], problem.y[live], max_seconds=60.0)
+    X, y = problem.X[live], problem.y[live]
+    verdict = judge_separability(X, y, max_seconds=60.0)
     if verdict.separable is False:
-        assert verdict.weights is not None
-        weights = np.zeros(problem.n_rows)
-        weights[live] = verdict.weights
+        among = live if task.chosen is None else task.chosen[live]
+        rows = tuple(among[list(verdict.rows)].tolist())
         raise NotSeparableError(
             "C=inf asks for a hyperplane without any slack, but the classes cannot be separated: under convex weights "
-            f"on {np.count_nonzero(weights)} rows their means coincide (error.proof has them). Use a finite C.",
-            Separability(False, positive, weights=task.spread(weights, n_rows)),
+            f"on {len(rows)} rows their means coincide (error.proof has them). Use a finite C.",
+            replace(verdict, rows=rows, n_rows=n_rows, **labels),
         )
-    if verdict.coef is not None:
-        found = separating(problem, replace(solution, w=np.asarray(verdict.coef), b=verdict.intercept))
-        if found is not None:
-            return replace(found, status=Status.NUMERICAL_LIMIT, solver=solution.solver, reason=solution.reason)
-    raise ValueError(
-        "C=inf asks for a hyperplane without any slack. None was found, and the proof that there is none could not be "
-        "computed: the classes nearly touch, or there are too many rows. Scale the columns, or use a finite C."
-    )
+    where, w, b = "", verdict.coef, verdict.intercept
+    if not problem.bias.value:
+        where, (w, b) = " through the origin", _through_origin(X, y)
+    if w is None:
+        raise ValueError(
+            f"C=inf asks for a hyperplane{where} without any slack. None was found, and the proof that there is none "
+            "could not be computed: the classes nearly touch, or there are too many rows. Scale the columns, or use a "
+            "finite C."
+        )
+    found = separating(problem, replace(solution, w=w, b=b))
+    if found is None:
+        raise ValueError(
+            f"C=inf asks for a hyperplane without any slack. One{where} separates the classes, proven in exact "
+            "arithmetic, but they lie so close for the size of the numbers that rounding hides the largest margin. "
+            "Subtract a constant from columns with an offset, scale the columns, or use a finite C."
+        )
+    return replace(found, status=Status.NUMERICAL_LIMIT, solver=solution.solver, reason=solution.reason)
+
+
+def _through_origin(X: Any, y: Vector) -> tuple[Vector | None, float]:
+    """A hyperplane ⟨w, x⟩ = 0 that separates: one that separates the rows y x from their mirror images −y x."""
+    turned = X.multiply(y[:, None]).tocsr() if sp.issparse(X) else X * y[:, None]
+    stack = sp.vstack if sp.issparse(X) else np.vstack
+    mirrored = judge_separability(stack([turned, -turned]), np.repeat([1.0, -1.0], len(y)), max_seconds=60.0)
+    if mirrored.separable is False:
+        raise ValueError(
+            "C=inf with fit_intercept=False asks for a hyperplane through the origin without any slack, but there is "
+            "none, proven in exact arithmetic. Use a finite C, or fit_intercept=True."
+        )
+    return mirrored.coef, 0.0
