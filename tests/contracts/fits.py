@@ -58,7 +58,7 @@ def record(path: Path, only: str, n_threads: int | None) -> None:
     for name, case in cases().items():
         fields = run(case, n_threads).as_json() if only in name else kept.get(name)
         if fields is not None:
-            lines.append(f"{json.dumps(name)}: {json.dumps(fields)}")
+            lines.append(f"{json.dumps(name)}: {json.dumps(fields, separators=(',', ':'))}")
     whole = path.with_suffix(".new")
     whole.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
     whole.replace(path)

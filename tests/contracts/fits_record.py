@@ -18,6 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 MOST_KEPT = 200  # numbers of one weight vector that the reference holds; the norm speaks for the others
+DIGEST = 24  # hexadecimal digits: 96 bits
+KEPT_DIGITS = 12  # of weights: more than any comparison but the exact one asks for
 ROUNDING = 64.0 * float(np.finfo(np.float64).eps)  # of an objective: a few operations on sums of its own size
 WITHOUT_PROOF = 1e-9  # relative difference of weights that nobody has bounded
 EXACT, CLOSE, PROVEN = "exact", "close", "proven"
@@ -50,22 +52,38 @@ class Record:
     bias_reach: float = math.inf
     digest: str = ""
 
-    def as_json(self) -> dict[str, Any]:
-        """Plain numbers, from which :meth:`from_json` makes the same record."""
-        return {**self.__dict__, "weights": [w.tolist() for w in self.weights]}
+    def as_json(self) -> list[Any]:
+        """Plain numbers, from which :meth:`from_json` makes the record again; weights that may differ lose digits."""
+        proofs = list(zip(self.bounds, self.primal, self.dual, strict=True))
+        digits = 17 if self.how == EXACT else KEPT_DIGITS
+        vectors = [
+            [_short(norm, 17), *([float(x) for x in proofs[k]] if proofs else []), [_short(x, digits) for x in w]]
+            for k, (norm, w) in enumerate(zip(self.norms, self.weights, strict=True))
+        ]
+        head = [self.how, self.status, _short(self.gap, 3), self.steps, self.digest, self.bias_reach]
+        return [*head, [_short(b, digits) for b in self.biases], *vectors]
 
     @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Record:
-        lists = {name: tuple(value) for name, value in fields.items() if isinstance(value, list)}
-        weights = tuple(np.array(w, dtype=np.float64) for w in fields["weights"])
-        return cls(**{**fields, **lists, "weights": weights})
+    def from_json(cls, fields: list[Any]) -> Record:
+        how, status, gap, steps, digest, reach, biases, *vectors = fields
+        proofs = [tuple(column) for column in zip(*(v[1:-1] for v in vectors), strict=True)] or [(), (), ()]
+        return cls(
+            how, status, gap, steps, tuple(np.array(v[-1], dtype=np.float64) for v in vectors),
+            tuple(v[0] for v in vectors), tuple(biases), *proofs, bias_reach=reach, digest=digest,
+        )  # fmt: skip
+
+
+def _short(x: float, digits: int) -> float | int:
+    """A number of so many significant digits, a whole one without its point."""
+    short = float(f"{x:.{digits}g}")
+    return int(short) if short.is_integer() and abs(short) < 1e6 else short
 
 
 def make_record(weights: Iterable[Any], biases: Any, **fields: Any) -> Record:
     """A record of whole vectors: their digest and norms, and as much of them as is kept."""
     whole = [np.ascontiguousarray(w, dtype=np.float64).ravel() for w in weights]
     b = np.atleast_1d(np.asarray(biases, dtype=np.float64)).ravel()
-    bits = hashlib.sha256(b"".join(part.tobytes() for part in [*whole, b])).hexdigest()
+    bits = hashlib.sha256(b"".join(part.tobytes() for part in [*whole, b])).hexdigest()[:DIGEST]
     return Record(
         weights=tuple(w[:MOST_KEPT] for w in whole), norms=tuple(float(np.linalg.norm(w)) for w in whole),
         biases=tuple(b.tolist()), digest=bits, **fields,
