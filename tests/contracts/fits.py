@@ -8,7 +8,7 @@
     Compare two builds on one machine, bit for bit, and list the fits that differ. Each is a Python interpreter that
     has the build, or a file of digests; THIS is the running interpreter unless given. Both run the fits of this tree.
 
-``--threads N`` sets the number of threads of every fit, and ``--only TEXT`` takes the fits whose name contains the text.
+``--threads N`` sets the number of threads of every fit, ``--only TEXT`` takes the fits whose name contains the text.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from functools import cache
 from pathlib import Path
 
 from maxmargin import ConvergenceWarning
-from tests.contracts.fits_machines import Case, Cases, proven_cases
+from tests.contracts import fits_machines, fits_rules, fits_shapes
+from tests.contracts.fits_machines import Case, Cases
 from tests.contracts.fits_record import Record, refused
-from tests.contracts.fits_rules import learned_cases
 
 REFERENCE = Path(__file__).with_suffix(".json")
 
@@ -33,9 +33,12 @@ REFERENCE = Path(__file__).with_suffix(".json")
 @cache
 def cases() -> Cases:
     """Every fit by name."""
-    proven, others = proven_cases(), learned_cases()
-    assert not proven.keys() & others.keys()
-    return {name.replace(" ", "-"): case for name, case in (proven | others).items()}
+    out: Cases = {}
+    for family in (*fits_machines.FAMILIES, *fits_shapes.FAMILIES, *fits_rules.FAMILIES):
+        made = {name.replace(" ", "-"): case for name, case in family().items()}
+        assert not out.keys() & made.keys(), f"{family.__name__} uses a name again"
+        out |= made
+    return out
 
 
 def run(case: Case, n_threads: int | None = None) -> Record:
@@ -128,7 +131,7 @@ def main() -> int:
         print_digests(given.only, given.threads, given.seconds)
     else:
         options = ["--only", given.only, *(["--threads", str(given.threads)] if given.threads else [])]
-        other, this = given.builds[0], (given.builds + [sys.executable])[1]
+        other, this, *_ = [*given.builds, sys.executable]
         one, two = digests(other, options), digests(this, options)
         different = compare(one, two)
         print("\n".join([*different, f"{len(different)} of {len(one.keys() | two.keys())} fits differ"]))

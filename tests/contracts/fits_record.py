@@ -1,9 +1,9 @@
 """What is kept of a fit, and when two records of it agree.
 
-A certified fit knows how far its weights can be from the optimal ones: ‖w − w*‖ ≤ bound, where bound² = 2 (P − D). So two
-builds that solve the same problem must have ‖w − w'‖ ≤ bound + bound', whatever their iterations were. A free bias is
-the middle of the interval of best biases, whose ends move by no more than the scores do: |b − b'| ≤ (bound + bound') R
-with R = max ‖x‖. And no build may claim an objective below what another one has proven: D ≤ P' and D' ≤ P.
+A certified fit knows how far its weights can be from the optimal ones: ‖w − w*‖ ≤ bound, where bound² = 2 (P − D). So
+two builds that solve the same problem must have ‖w − w'‖ ≤ bound + bound', whatever their iterations were. A free bias
+is the middle of the interval of best biases, whose ends move by no more than the scores do: |b − b'| ≤ (bound + bound')
+R with R = max ‖x‖. And no build may claim an objective below what another one has proven: D ≤ P' and D' ≤ P.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import scipy.sparse as sp
 MOST_KEPT = 200  # numbers of one weight vector that the reference holds; the norm speaks for the others
 DIGEST = 24  # hexadecimal digits: 96 bits
 KEPT_DIGITS = 12  # of weights: more than any comparison but the exact one asks for
-ROUNDING = 64.0 * float(np.finfo(np.float64).eps)  # of an objective: a few operations on sums of its own size
+ROUNDING = 1e-13  # of an objective: sums of thousands of terms that cancel; five times what builds differ by
 WITHOUT_PROOF = 1e-9  # relative difference of weights that nobody has bounded
 EXACT, CLOSE, PROVEN = "exact", "close", "proven"
 
@@ -151,7 +151,7 @@ def difference(now: Record, then: Record) -> str:
             return f"weights {k} differ by {off:.3g}, their norm is {size:.3g}"
     largest = max([1e-300, *now.norms, *(abs(b) for b in then.biases)])
     off = max((abs(b - c) for b, c in zip(now.biases, then.biases, strict=True)), default=0.0)
-    return f"biases differ by {off:.3g}" if off > allowed * largest else ""
+    return "" if off <= allowed * largest else f"biases differ by {off:.3g}"
 
 
 def _proven_difference(now: Record, then: Record) -> str:
@@ -159,18 +159,18 @@ def _proven_difference(now: Record, then: Record) -> str:
     for k, (w, v) in enumerate(zip(now.weights, then.weights, strict=True)):
         value = max(abs(now.primal[k]), abs(then.primal[k]))
         for claim, other in ((now, then), (then, now)):
-            if claim.dual[k] > other.primal[k] + ROUNDING * value:
-                return f"one build proves that no objective is below {claim.dual[k]!r}, the other has {other.primal[k]!r}"
+            if not claim.dual[k] <= other.primal[k] + ROUNDING * value:
+                return f"a build proves that no objective is below {claim.dual[k]!r}, another has {other.primal[k]!r}"
         # Where the gap is 0 in floating-point numbers, the true one is rounding.
         allowed = now.bounds[k] + then.bounds[k] + 2.0 * math.sqrt(2.0 * ROUNDING * value)
         off = max(float(np.linalg.norm(w - v)), abs(now.norms[k] - then.norms[k]))
-        if off > allowed:
+        if not off <= allowed:  # true for NaN, too
             return f"weights {k} differ by {off:.3g}, the certificates allow {allowed:.3g}"
         moved.append(allowed)
     if math.isinf(now.bias_reach):
         return ""
     for k, (b, c) in enumerate(zip(now.biases, then.biases, strict=True)):
         allowed = moved[k] * now.bias_reach + ROUNDING * max(1.0, abs(b), abs(c))
-        if abs(b - c) > allowed:
+        if not abs(b - c) <= allowed:
             return f"bias {k} differs by {abs(b - c):.3g}, the certificates allow {allowed:.3g}"
     return ""

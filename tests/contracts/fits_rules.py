@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from maxmargin import online, squares
 from tests.contracts import fits_data as rows
@@ -27,7 +28,9 @@ def _learned(machine: Any, exact: bool) -> Record:
     return learned(weights, b, steps=int(getattr(machine, "t_", 0)), exact=exact)
 
 
-def rule(machine: type, data: Callable[[], Data], *, exact: bool = False, again: bool = False, **options: Any) -> Case:
+def rule(
+    machine: Callable[..., Any], data: Callable[[], Data], *, exact: bool = False, again: bool = False, **options: Any
+) -> Case:
     """A fit; ``again`` goes on from it with the rows in reverse order."""
 
     def run(n_threads: int | None) -> Record:
@@ -81,7 +84,9 @@ def three_separable() -> Data:
 
 
 def perceptrons() -> Cases:
-    out: Cases = {f"perceptron {layout}": rule(online.Perceptron, eighths(layout), exact=True) for layout in rows.LAYOUTS}
+    out: Cases = {}
+    for layout in rows.LAYOUTS:
+        out[f"perceptron {layout}"] = rule(online.Perceptron, eighths(layout), exact=True)
     for name, options in {
         "no-bias": {"fit_intercept": False},
         "radius": {"bias": "radius", "radius": 4.0},
@@ -111,6 +116,7 @@ def perceptrons() -> Cases:
     out["extended perceptron"] = rule(online.ExtendedPerceptron, overlapping, delta=1.0)
     for name in ("error", "ratchet", "run"):
         out[f"pocket {name}"] = rule(online.PocketPerceptron, overlapping, rule=name, max_iter=10)
+    out["pocket again"] = rule(online.PocketPerceptron, overlapping, max_iter=5, again=True)
     out["pocket csr"] = rule(online.PocketPerceptron, eighths("csr"), exact=True, max_iter=10)
     out["pocket radius"] = rule(online.PocketPerceptron, overlapping, bias="radius", patience=3)
     out["voted"] = rule(online.VotedPerceptron, eighths(), exact=True)
@@ -130,6 +136,7 @@ def perceptrons() -> Cases:
     out["kernel perceptron sigmoid"] = rule(kernel, overlapping, kernel="sigmoid", bias="augmented", max_iter=20)
     out["kernel perceptron rbf csr"] = rule(kernel, eighths("csr"), kernel="rbf", gamma=0.25)
     out["kernel perceptron three classes"] = rule(kernel, three_classes, kernel="rbf", margin=0.1)
+    out["kernel perceptron trace"] = rule(kernel, overlapping, kernel="rbf", trace=True, max_iter=3)
     out["kernel perceptron precomputed"] = rule(kernel, _products, kernel="precomputed", radius=4.0, exact=True)
     return out
 
@@ -170,11 +177,13 @@ def steps() -> Cases:
     out["relaxation overlapping"] = rule(online.Relaxation, overlapping, max_iter=10)
     out["relaxation in parts"] = in_parts(online.Relaxation, eighths())
 
-    def projections(n_threads: int | None) -> Record:
+    def started(n_threads: int | None) -> Record:
         X, y, _ = eighths()()
-        return _learned(online.alternating_projections().fit(X, y, np.ones((1, X.shape[1])), np.zeros(1)), False)
+        # Corrections that go beyond the boundary: on it, rounding would decide whether a row is corrected again.
+        return _learned(online.Relaxation(margin=0.0, eta=1.5).fit(X, y, np.ones((1, X.shape[1])), np.zeros(1)), False)
 
-    out["alternating projections"] = projections
+    out["relaxation from a start"] = started
+    out["alternating projections"] = rule(online.alternating_projections, eighths(), margin=0.5)
     for loss in ("hinge", "logistic", "exponential"):
         for layout in ("dense", "float32", "csr"):
             data = lambda layout=layout: rows.laid_out(layout, rows.gaps(overlapping(), 0.8))  # noqa: E731
@@ -222,9 +231,7 @@ def steps() -> Cases:
     )
     for name, machine in {"hebb": online.HebbRule, "oja": online.OjaRule}.items():
         out[name] = rule(machine, overlapping)
-        out[f"{name} uncentred float32"] = rule(
-            machine, lambda: rows.laid_out("float32", overlapping()), center=False
-        )
+        out[f"{name} uncentred float32"] = rule(machine, lambda: rows.laid_out("float32", overlapping()), center=False)
         out[f"{name} inverse"] = rule(machine, overlapping, schedule="inverse", max_iter=3)
         out[f"{name} in parts"] = in_parts(machine, overlapping, center=False)
     return out
@@ -268,6 +275,12 @@ def squared_errors() -> Cases:
     out["ridge alpha=0"] = square(squares.Ridge, lambda: rows.collinear(target()), alpha=0.0)
     out["ridge two outputs"] = square(squares.Ridge, _two_outputs)
     out["ridge sparse"] = square(squares.Ridge, lambda: rows.sparse_numbers(1500, 1400, 3, seed=42), alpha=0.5)
+    long = lambda: _dependent(rows.sparse_numbers(26_000, 80, 3, seed=45))  # noqa: E731
+    out["ridge sparse dependent columns"] = square(squares.Ridge, long, alpha=0.0)
+    short = lambda: _dependent(rows.sparse_numbers(60, 34_000, 40, seed=46))  # noqa: E731
+    out["ridge sparse few rows"] = square(squares.Ridge, short, alpha=0.0)
+    out["ridge dual alpha=0"] = square(squares.Ridge, lambda: rows.collinear(target()), alpha=0.0, form="dual")
+    out["fisher wide"] = square(squares.FisherDiscriminant, lambda: rows.two(30, 60, seed=47))
     out["ridge classifier balanced"] = square(squares.RidgeClassifier, three, class_weight="balanced", alpha=3.0)
     out["fisher gaussian"] = square(squares.FisherDiscriminant, two, threshold="gaussian")
     out["kernel ridge poly"] = square(squares.KernelRidge, target, kernel="poly", degree=2)
@@ -275,11 +288,16 @@ def squared_errors() -> Cases:
     return out
 
 
+def _dependent(data: Data) -> Data:
+    """The second column is the first one again."""
+    X, y, weight = data
+    columns = X.tocsc()
+    return sp.csr_array(sp.hstack([columns[:, :1], columns[:, :1], columns[:, 2:]])), y, weight
+
+
 def _two_outputs() -> Data:
     X, y, weight = rows.numbers(80, 5, seed=44)
     return X, np.stack([y, y[::-1]], axis=1), weight
 
 
-def learned_cases() -> Cases:
-    """All of them, by name."""
-    return perceptrons() | multiplicative() | steps() | squared_errors()
+FAMILIES = (perceptrons, multiplicative, steps, squared_errors)
