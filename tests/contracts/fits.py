@@ -88,6 +88,8 @@ def print_digests(only: str, n_threads: int | None, seconds: bool) -> None:
 
 def digests(source: str, arguments: list[str]) -> dict[str, str]:
     """Digests by name, from a file of them, or of the build that an interpreter has."""
+    if not Path(source).is_file():
+        sys.exit(f"{source} is no file; give a Python interpreter, or a .txt file of what `digest` printed")
     if Path(source).suffix == ".txt":
         text = Path(source).read_text(encoding="utf-8")
     else:
