@@ -7,10 +7,10 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := -c constraints.txt --build-constraint constraints.txt
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard core/*.hpp core/*.cpp)
 
-.PHONY: demo test lint sanitize fuzz bench picture format clean help
+.PHONY: demo test lint sanitize fuzz bench record-fits picture format clean help
 
 help:  ## this list
-	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
 
 $(VENV)/.python:
 	@sh tools/prerequisites.sh $(PYTHON)
@@ -67,6 +67,9 @@ fuzz: $(VENV)/.lint  ## a million seeded cases (CASES=...) for readers, model lo
 bench: $(VENV)/.bench  ## time and memory beside the peers; data sets from $$MAXMARGIN_DATA
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.run
+
+record-fits: $(VENV)/.installed  ## record the reference fits anew: tests/contracts/fits.json
+	$(BIN)/python -m tests.contracts.fits record
 
 picture: demo  ## the report's picture in the README (needs chromium)
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1280,1130 \

@@ -10,6 +10,7 @@ from maxmargin.solvers import InteriorPoint, Newton, newton_method
 from maxmargin.solvers.newton import sample_rows, worth_sampling
 from maxmargin.solvers.proximal_newton import ProximalNewton
 from tests.conftest import tall
+from tests.contracts import fits_data
 
 LOSSES = ["hinge", "squared_hinge", "logistic", 1.5, 3.0]
 BIASES = {"free": {}, "none": {"fit_intercept": False}, "penalised": {"penalize_intercept": True}}
@@ -224,3 +225,12 @@ def test_same_bits_for_any_threads(loss):
     one, two = (Newton(n_threads=t).solve(problem) for t in (1, 2))
     assert one.w.tobytes() == two.w.tobytes()
     assert one.alpha.tobytes() == two.alpha.tobytes()
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_rounds_that_hardly_help_do_not_overflow_the_working_set(loss):
+    X, y, _ = fits_data.scaled(fits_data.collinear(fits_data.two(60, 4, seed=19)), (0, 60))
+    problem = Problem.from_arrays(X, y, loss=loss)
+    solution = Newton(max_iter=10_000).solve(problem)
+    assert solution.status in (Status.NUMERICAL_LIMIT, Status.ITERATION_LIMIT)
+    assert solution.primal <= problem.null_primal

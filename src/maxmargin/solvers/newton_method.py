@@ -103,11 +103,13 @@ class NewtonMethod:
         ``sigma`` itself may be given instead. ``share`` of the rows makes the first working set; by default the gap
         decides.
         """
-        self.best, stalled, ask = point, 0, 1.0
+        self.best, stalled, ask, closest = point, 0, 1.0, math.inf
         while self.steps < self.max_steps and self.best.gap > EXACT and stalled < 6:
             if self.watch.past_deadline or self.watch.stop_requested:
                 break
-            before, apart = self.best.gap, self.best.primal - self.best.dual
+            # The best point has the least relative gap. Where its dual value is below zero, the next round's may be
+            # nearer in value and still not be better: that is progress once only.
+            before, closest = self.best.gap, min(closest, self.best.primal - self.best.dual)
             ask = 1e-12 if before < 1e-5 and self.exact else 0.1 * min(before, ask)
             # Scores are off by the root of the gap, and so many rows are in doubt.
             by_gap = max(0.02, 5.0 * math.sqrt(before)) if before < 0.1 else 1.0
@@ -127,10 +129,12 @@ class NewtonMethod:
             self.watch.report(self.steps, self.best.gap)
             if self.best.gap <= self.enough and not (self.rounds and self.exact):
                 break
-            if not found.primal - found.dual <= 0.5 * apart:  # true for NaN, too
+            apart = found.primal - found.dual
+            if not apart < 0.5 * closest:  # true for NaN, too
                 stalled, share = stalled + 1, min(1.0, 3.0 * share)
             else:
                 stalled, share = 0, None if self.best.gap < 1e-3 else min(1.0, 3.0 * share)
+            closest = min(closest, apart)
             if not finished:
                 break
             penalty, sigma = 1000.0, None
@@ -153,7 +157,7 @@ class NewtonMethod:
         problem = self.problem
         n, sigma = problem.n_rows, self._penalty(point, penalty)
         self.rounding = float(np.finfo(np.float64).eps) * float(np.abs(point.alpha) @ np.sqrt(problem.squared_norms))
-        count = max(int(share * n), 2000)
+        count = max(int(min(share, 1.0) * n), 2000)
         if not self.boxed or count >= MOST_COPIED * n:
             return self._all_rows(point, sigma)
         lower, upper = problem.box.lower, problem.box.upper
