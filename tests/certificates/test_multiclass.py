@@ -44,7 +44,7 @@ def test_accepts_what_was_fitted(name, bias):
     assert verdict.primal == pytest.approx(machine.solution_.primal, rel=1e-9)
     assert verdict.dual == pytest.approx(machine.solution_.dual, rel=1e-6)
     assert claim.verify(sp.csr_array(X), y.tolist())
-    assert claim.verify(X.astype(np.float32).astype(np.float64), y, tolerance=1e-4)
+    assert not claim.verify(X.astype(np.float32).astype(np.float64), y), "other rows, by a little"
 
 
 @pytest.mark.parametrize("name", MACHINES)

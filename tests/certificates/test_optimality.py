@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import LinearSVC, OptimalityCertificate
+from maxmargin.certificates import Outcome
 from tests.conftest import tall
 
 MACHINES = [
@@ -33,7 +34,8 @@ def test_accepts_the_fit(fitted):
     verdict = machine.certificate_.verify(X, y, weight)
     assert verdict
     assert verdict.primal == pytest.approx(machine.solution_.primal, rel=1e-12)
-    assert verdict.complementarity <= 1e-6
+    assert verdict.outcome is Outcome.PROVEN
+    assert not any(verdict.checks.values())
     assert str(verdict).startswith("verified")
     assert machine.certificate_.verify(sp.csr_array(X), y, weight)
 
@@ -49,6 +51,7 @@ def test_rejects_every_altered_number(fitted, part, factor):
         altered = replace(certificate, **{part: getattr(certificate, part) * factor})
     verdict = altered.verify(X, y, weight)
     assert not verdict
+    assert verdict.outcome is Outcome.REJECTED
     assert str(verdict).startswith("REJECTED")
 
 
@@ -88,8 +91,11 @@ def test_an_early_stop_is_certified_as_what_it_is():
         machine = LinearSVC(loss="hinge", C=10.0, max_iter=3, solver="interior_point").fit(X, y)
     assert machine.solution_.gap > 1e-6
     verdict = machine.certificate_.verify(X, y)
-    assert verdict
+    assert not verdict
+    assert verdict.outcome is Outcome.HONEST
     assert verdict.gap == pytest.approx(machine.solution_.gap, rel=1e-6)
+    assert str(verdict).startswith("NOT PROVEN")
+    assert machine.certificate_.verify(X, y, max_gap=1.0)
 
 
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
@@ -120,7 +126,7 @@ def test_a_bound_above_the_optimum_is_never_accepted():
     # One multiplier exceeds its small box although it is small beside the largest cost.
     claim = OptimalityCertificate(
         coef=np.array([0.1, 1.0]), intercept=0.0, alpha=np.array([0.01, 1.0]), primal=0.505, dual=0.505, gap=0.0,
-        loss="hinge", C=1.0, classes=np.array([0, 1]), fit_intercept=False,
+        loss="hinge", C=1.0, classes=np.array([0, 1]), tol=1e-6, fit_intercept=False,
     )  # fmt: skip
     X = [[10.0, 0.0], [0.0, 1.0], [0.0, 0.0]]
     assert not claim.verify(X[:2], [1, 1], [1e6, 0.1])

@@ -52,7 +52,7 @@ def machine(rng: np.random.Generator, k: int) -> Any:
     """A machine for k classes; 1 stands for a regression."""
     C, bias = float(10.0 ** rng.uniform(-5, 5)), BIASES[rng.integers(len(BIASES))]
     tol = float(rng.choice([1e-3, 1e-6, 1e-6, 1e-10]))
-    common: dict[str, Any] = {"C": C, "tol": tol, "max_iter": 2000, **bias}
+    common: dict[str, Any] = {"C": C, "tol": tol, "max_iter": 300, **bias}
     kind = rng.integers(10)
     if k == 1:
         loss = str(rng.choice(["epsilon_insensitive", "squared_epsilon_insensitive"]))

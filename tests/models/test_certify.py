@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from maxmargin import LinearSVC, ModelFileError
+from maxmargin.certificates import Outcome
 from maxmargin.data import Table, table_from_arrays
 from maxmargin.data.csv import parse_csv
 from maxmargin.models import Model, Scaling, certify, from_bytes, to_bytes, trained_on
@@ -129,7 +130,7 @@ def test_a_poor_model_cannot_claim_to_have_converged():
     model, table = MODELS["plain"](), data_of("plain")
     X, y = table.columns, np.where(table.y == "yes", 1.0, -1.0)
     rate = y.mean()
-    primal = float(np.sum(np.maximum(0.0, 1.0 - y * rate) ** 2))
+    primal = float(np.sum(np.maximum(0.0, 1.0 - y * rate) ** 2)) * (1.0 + 1e-13)
     parts = {"w": np.zeros(3), "b": rate, "alpha": np.zeros(len(X)), "primal": primal, "dual": 0.0, "gap": 1.0}
     verdict = certify(forged_model(model, **parts), table)
     assert not verdict
@@ -137,6 +138,7 @@ def test_a_poor_model_cannot_claim_to_have_converged():
     from maxmargin import Status
 
     honest = certify(forged_model(model, **parts, status=Status.ITERATION_LIMIT), table)
+    assert honest.outcome is Outcome.HONEST
     assert honest.gap == pytest.approx(1.0)
 
 
@@ -212,8 +214,9 @@ def test_unfinished_models_are_certified_with_their_gap():
         machine.fit(X, y)
     model = Model(machine, trained_on(X, y))
     verdict = certify(from_bytes(to_bytes(model)), table_from_arrays(X, y))
-    assert verdict
+    assert verdict.outcome is Outcome.HONEST
     assert verdict.gap > 1e-6
+    assert certify(model, table_from_arrays(X, y), max_gap=1.0)
 
 
 def test_a_subset_needs_the_whole_file():

@@ -87,7 +87,7 @@ def hard_claim(problem: Problem, alpha: Vector, w: Vector, b: float, n_threads: 
         found = statement.exact()
         if np.isfinite(found.primal):
             break
-        factor = 1.0 + 2.0 * statement.shortfall
+        factor = 1.0 + 2.0 * statement.shortfall + 8.0 * UNIT
         w, b = w * factor, b * factor
     return found, w, b
 
