@@ -90,19 +90,45 @@ void bind_products(nb::module_& m) {
         },
         "rows"_a, "coefficient"_a.noconvert(), "out"_a.noconvert(), "n_threads"_a);
     m.def(
-        "grid_sum",
-        [](In values, double unit) {
-            // Every value is a multiple of the unit, a power of two; the sum is exact.
-            const double per_unit = 1.0 / unit, block = 67108864.0;
-            std::int64_t high = 0, low = 0;
-            for (std::size_t i = 0; i < values.size(); ++i) {
-                const double k = values.data()[i] * per_unit, upper = std::floor(k / block);
-                high += static_cast<std::int64_t>(upper);
-                low += static_cast<std::int64_t>(k - upper * block);
+        "roomiest",
+        [](In alpha, In sign, In upper) {
+            // The multiplier farthest from 0 and from its bound, that distance, the largest multiplier, and
+            // Σ alpha sign.
+            const auto n = static_cast<index_t>(alpha.size());
+            const double *a = alpha.data(), *s = at(sign, n, "sign"), *u = at(upper, n, "upper");
+            index_t roomiest = 0, largest = 0;
+            double room = -1.0, size = -1.0, excess = 0.0;
+            for (index_t i = 0; i < n; ++i) {
+                const double own = std::abs(a[i]), free = std::min(own, u[i] - own);
+                excess += a[i] * s[i];
+                if (free > room) room = free, roomiest = i;
+                if (own > size) size = own, largest = i;
             }
-            return nb::make_tuple(high, low);
+            return nb::make_tuple(roomiest, room, largest, excess);
         },
-        "values"_a.noconvert(), "unit"_a);
+        "alpha"_a.noconvert(), "sign"_a.noconvert(), "upper"_a.noconvert());
+    m.def(
+        "to_grid",
+        [](In alpha, In sign, double unit, Out out) {
+            // Rounds towards zero to multiples of the unit, a power of two. Σ out sign is an exact whole
+            // number of units, 2^26 high + low; the third is Σ |out − alpha|.
+            const auto n = static_cast<index_t>(alpha.size());
+            const double *a = alpha.data(), *s = at(sign, n, "sign");
+            double *o = at(out, n, "out"), moved = 0.0;
+            const double per_unit = 1.0 / unit, block = 67108864.0, whole = 9007199254740992.0;
+            std::int64_t high = 0, low = 0;
+            for (index_t i = 0; i < n; ++i) {
+                double k = a[i] * per_unit;
+                if (std::abs(k) < whole) k = static_cast<double>(static_cast<std::int64_t>(k));
+                o[i] = k * unit;
+                moved += std::abs(o[i] - a[i]);
+                const double signed_k = k * s[i], upper = std::floor(signed_k / block);
+                high += static_cast<std::int64_t>(upper);
+                low += static_cast<std::int64_t>(signed_k - upper * block);
+            }
+            return nb::make_tuple(high, low, moved);
+        },
+        "alpha"_a.noconvert(), "sign"_a.noconvert(), "unit"_a, "out"_a.noconvert());
     m.def(
         "squared_norms",
         [](const Rows& rows, Out out, int n_threads) {

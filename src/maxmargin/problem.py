@@ -238,11 +238,6 @@ class Problem:
         return norms
 
     @cached_property
-    def norms(self) -> Vector:
-        """‖x_i‖ of every row."""
-        return np.sqrt(self.squared_norms)
-
-    @cached_property
     def longest_row(self) -> int:
         """The largest number of products in a row's score."""
         return int(np.diff(self.X.indptr).max(initial=0)) if sp.issparse(self.X) else self.n_cols

@@ -17,9 +17,14 @@ from numpy.typing import NDArray
 
 from maxmargin.certificates.rounding import (
     ELEMENTARY,
+    NEARLY,
+    TINY,
     UNIT,
     Approximate,
     Interval,
+    gamma,
+    norm,
+    size_by_squares,
     square_norm,
     total,
     two_sum,
@@ -31,6 +36,9 @@ Function = Callable[[Vector], Vector]
 # Two computations of a number, each wrong by at most A, differ by at most 2 A: who claims the first one with 3 A is
 # confirmed by the second one with A.
 CAREFUL = 3.0
+FARTHEST = 8.0  # times what rounding explains: the farthest that a claim may be from the exact value
+STEEPEST = 750.0  # ln of the ratio of the largest to the smallest number
+BORDER = 2e-14  # of a tube's half-width: solvers let rows so near its border pass as inside
 CHUNK = 1 << 14  # rows that are looked at together, so that their numbers stay in the cache
 
 
@@ -49,6 +57,8 @@ class Arithmetic:
     margin: float = 1.0  # the target of a classifier
     width: float = 0.0  # half-width of the tube
     roundings: float = 4.0
+    power: float = 1.0  # h(r + e)^(1/power) ≤ h(r)^(1/power) + e
+    boxed: bool = True  # c h* is a quadratic: width |alpha| and, where power is 2, alpha²/(4 c)
 
     def range(self, cost: Vector) -> tuple[Vector, Vector]:
         """Smallest and largest multiplier of rows with these costs."""
@@ -77,6 +87,8 @@ def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
             0.0,
             inf,
             roundings=2.0 * ELEMENTARY + 2.0,
+            power=p,
+            boxed=p == 2.0,
         )
     if loss == "logistic":
         return Arithmetic(
@@ -87,6 +99,7 @@ def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
             1.0,
             margin=0.0,
             roundings=4.0 * ELEMENTARY + 2.0,
+            boxed=False,
         )
     if loss == "epsilon_insensitive" and epsilon >= 0.0:
         return Arithmetic(
@@ -106,6 +119,7 @@ def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
             inf,
             width=epsilon,
             roundings=8.0,
+            power=2.0,
         )
     return None
 
@@ -209,6 +223,78 @@ class Terms:
         inexact = (lost != 0.0) | (off > 0.0)
         return r + lost, off + np.where(inexact, 4.0 * UNIT * (np.abs(r) + np.abs(lost)), 0.0)
 
+    def primal_above(
+        self, computed: float, w: Vector, b: float, n_products: int, largest: float, *, factor: float
+    ) -> float:
+        """An upper bound of the objective, given what plain arithmetic in any order made of it.
+
+        Residuals are off by at most e, whatever the row: ``largest`` is the largest ‖x_i‖. By Minkowski's inequality
+        Σ c h(r + e) is at most (Σ c h(r))^(1/p) + e (Σ c)^(1/p), to the power p.
+        """
+        n, p, size = len(self.cost), self.h.power, norm(w)
+        reach = (size * largest + TINY * size) * NEARLY  # of scores
+        target = float(np.abs(self.target).max(initial=0.0)) if self.h.lowest < 0.0 else 1.0
+        off = gamma(n_products + 3) * reach + 6.0 * UNIT * (reach + abs(b) + target) + BORDER * self.h.width
+        of_w = 0.5 * float(w @ w) if self.penalty == "l2" else float(np.abs(w).sum())
+        of_bias = 0.5 * (b / self.scale) ** 2 if self.scale else 0.0
+        several = gamma(n + self.h.roundings + 16) * factor
+        loss = max(0.0, computed - of_w - of_bias) * (1.0 + several) + 8.0 * factor * UNIT * abs(computed)
+        cost = float(self.cost.sum()) * NEARLY
+        loss = float((loss ** (1.0 / p) + factor * off * cost ** (1.0 / p)) ** p) * (1.0 + 64.0 * UNIT)
+        return loss + (of_w + of_bias) * (1.0 + factor * gamma(len(w) + 16))
+
+    def dual_below(self, alpha: Vector, induced: Vector, off: float, *, factor: float) -> float:
+        """A lower bound of the dual objective of feasible multipliers of a boxed loss, by few passes over them."""
+        n, size = len(alpha), np.abs(alpha) if self.h.lowest < 0.0 else alpha
+        total_size = float(size.sum())
+        if self.h.lowest < 0.0:
+            gain, sizes = float(alpha @ self.target), float(size @ np.abs(self.target))
+        else:
+            gain = sizes = total_size
+        price = self.h.width * total_size
+        if self.h.power == 2.0 and not self.hard:
+            live = self.cost if bool(self.cost.all()) else np.where(self.cost > 0.0, self.cost, 1.0)
+            price += 0.25 * float((alpha / live) @ alpha)
+        square = (math.sqrt(float(induced @ induced)) * (1.0 + gamma(len(induced) + 8)) + factor * off) ** 2
+        of_bias = 0.0
+        if self.scale:
+            balance = abs(float(self.sign @ alpha)) + factor * gamma(n + 4) * total_size
+            of_bias = 0.5 * (self.scale * balance) ** 2
+        lost = factor * gamma(n + 16) * (sizes + price) + 16.0 * UNIT * (square + of_bias)
+        return gain - price - 0.5 * square - of_bias - lost
+
+    def entropy_below(
+        self, computed: float, alpha: Vector, moved: float, induced: Vector, off: float, *, factor: float
+    ) -> float:
+        """A lower bound for the logistic loss, given what plain arithmetic made of it before alpha moved a little.
+
+        An entropy is no steeper than STEEPEST wherever both of its parts are numbers.
+        """
+        n, length, total_size = len(alpha), norm(induced), float(alpha.sum()) + moved
+        several = factor * gamma(n + 48)
+        of_bias = 0.0
+        if self.scale:
+            balance, wrong = abs(float(self.sign @ alpha)), factor * gamma(n + 4) * total_size
+            of_bias = self.scale**2 * wrong * (balance + wrong)
+        entropy = abs(computed) + 0.5 * length**2 + (self.scale * total_size) ** 2
+        lost = several * entropy + 64.0 * factor * UNIT * total_size + STEEPEST * moved
+        return computed - factor * off * (length + factor * off) - of_bias - lost
+
+    def farthest(
+        self, primal: float, dual: float, w: Vector, b: float, alpha: Vector, induced: Vector, n_products: int,
+        norms: Vector,
+    ) -> tuple[float, float]:  # fmt: skip
+        """How far a claim from plain arithmetic may be from the exact objectives: little more than what solvers add."""
+        n, largest, size = len(alpha), float(norms.max(initial=0.0)), np.abs(alpha)
+        above = self.primal_above(primal, w, b, n_products, largest, factor=FARTHEST) - primal
+        total_size, length = float(size.sum()), norm(induced) if self.penalty == "l2" else 0.0
+        off = gamma(n + 3) * size_by_squares(alpha, norms * norms) + UNIT * n * float(size.max(initial=0.0)) * largest
+        off = off if self.penalty == "l2" else 0.0
+        sizes = abs(dual) + length**2 + (self.scale * total_size) ** 2 + float(size @ np.abs(self.target))
+        sizes += self.h.width * total_size
+        below = off * (length + off) + gamma(n + 64) * sizes + (64.0 * UNIT + 2.0 * UNIT * STEEPEST) * total_size
+        return above, FARTHEST * below
+
     def dual(self, alpha: Vector, induced: Approximate, *, factor: float = 1.0) -> Interval:
         """Lower and upper bound of the dual objective of multipliers that are feasible.
 
@@ -269,6 +355,35 @@ class JointTerms:
         off = float(wrong @ self.cost) * (1.0 + 1e-9) + 4.0 * UNIT * size
         loss = total(self.cost * losses, off, factor=factor)
         return value + Interval(max(0.0, loss.low), loss.high)
+
+    def primal_above(
+        self, computed: float, W: Vector, b: Vector, n_products: int, largest: float, *, factor: float
+    ) -> float:
+        """An upper bound of the objective, given what plain arithmetic in any order made of it."""
+        size = max(norm(w) for w in W)
+        reach = (size * largest + TINY * size) * NEARLY + float(np.abs(b).max(initial=0.0))  # of scores
+        off = 2.0 * gamma(n_products + 8) * (reach + 1.0)
+        if self.loss == "multinomial":
+            off += (4.0 * ELEMENTARY + 8.0 + len(b)) * UNIT * (1.0 + 2.0 * reach)
+        of_w = 0.5 * float((W * W).sum())
+        of_bias = 0.5 * float(b @ b) / self.scale**2 if self.scale else 0.0
+        loss = max(0.0, computed - of_w - of_bias) * (1.0 + gamma(len(self.cost) + 40) * factor)
+        loss += 8.0 * factor * UNIT * abs(computed) + factor * off * float(self.cost.sum()) * NEARLY
+        return loss + (of_w + of_bias) * (1.0 + factor * gamma(W.size + 16))
+
+    def dual_lost(self, dual: float, alpha: Vector, moved: float, induced: Vector, squares: Vector) -> float:
+        """By how much plain arithmetic may be wrong about a dual objective near ``dual``, once alpha moved a little."""
+        n, k = alpha.shape
+        largest = math.sqrt(float(squares.max(initial=0.0)))
+        lost: float = 0.0
+        sizes: float = abs(dual)
+        for column, line in zip(alpha.T, induced, strict=True):
+            off, length = gamma(n + 3) * size_by_squares(column, squares) + moved * largest * NEARLY, norm(line)
+            lost += off * (length + off)
+            sizes += length**2 + (self.scale * float(np.abs(column).sum())) ** 2
+        total_size = float(np.abs(alpha).sum())
+        steep = STEEPEST if self.loss == "multinomial" else 1.0
+        return lost + gamma(n + k + 64) * (sizes + total_size) + 64.0 * (k + 4) * UNIT * total_size + steep * moved
 
     def _losses(self, b: Vector, scores: list[Approximate]) -> tuple[Vector, Vector]:
         """Every row's loss, and how far it may be off: ℓ changes by at most twice the change of any score."""

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.certificates.arithmetic import JointTerms, class_costs
-from maxmargin.certificates.optimality import NEAR, OptimalityCertificate
+from maxmargin.certificates.arithmetic import FARTHEST, JointTerms, class_costs
+from maxmargin.certificates.optimality import OptimalityCertificate
 from maxmargin.certificates.rounding import (
+    UNIT,
     Approximate,
     combination_off,
     exact_combination,
@@ -229,18 +230,18 @@ class JointCertificate:
         claimed = Claimed(self.primal, self.dual, self.gap)
         proven = self._objectives(terms, X, exact=False)
         if not proven.confirm(claimed):
-            proven = replace(self._objectives(terms, X, exact=True), allowance=proven.allowance)
+            proven = self._objectives(terms, X, exact=True)
         zero = Approximate(np.zeros(len(terms.cost)), 0.0)
         k = len(self.classes)
         null = terms.primal(np.zeros((k, 1)), np.zeros(k), [zero] * k)
         return checks.verdict(claimed, proven, 0.5 * (null.low + null.high), max_gap)
 
     def _objectives(self, terms: JointTerms, X: Any, *, exact: bool) -> Proven:
+        norms, most = row_norms(X), longest_row(X)
         if exact:
             scores = [exact_scores(X, w) for w in self.coef]
             induced = [exact_combination(X, column) for column in self.alpha.T]
         else:
-            norms, most = row_norms(X), longest_row(X)
             products, sums = np.asarray(X @ self.coef.T), np.asarray(X.T @ self.alpha)
             scores = [Approximate(products[:, m], scores_off(most, norm(w), norms)) for m, w in enumerate(self.coef)]
             induced = [
@@ -248,4 +249,8 @@ class JointCertificate:
                 for m, column in enumerate(self.alpha.T)
             ]
         primal, dual = terms.primal(self.coef, self.intercept, scores), terms.dual(self.alpha, induced)
-        return Proven(primal, dual, NEAR * (primal.width + dual.width))
+        largest, lines = float(norms.max(initial=0.0)), np.stack([part.value for part in induced])
+        above = terms.primal_above(self.primal, self.coef, self.intercept, most, largest, factor=FARTHEST)
+        moved = 2.0 * UNIT * float(terms.cost.max()) * self.alpha.size
+        below = FARTHEST * terms.dual_lost(self.dual, self.alpha, moved, lines, norms * norms)
+        return Proven(primal, dual, (above - self.primal, below))

@@ -9,7 +9,7 @@ those products is part of the proof: see :mod:`~maxmargin.certificates.arithmeti
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -39,8 +39,6 @@ from maxmargin.certificates.verdict import (
 )
 
 Vector = NDArray[np.float64]
-
-NEAR = 8.0  # a claim may be so many times what rounding explains away from the value recomputed
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -160,6 +158,7 @@ class _Check:
 
     def __init__(self, claim: OptimalityCertificate, terms: Terms, X: Any, checks: Checks) -> None:
         self.claim, self.terms, self.X, self.checks = claim, terms, X, checks
+        self.norms = row_norms(X)
 
     def verdict(self, max_gap: float) -> Verdict:
         claim, terms, checks = self.claim, self.terms, self.checks
@@ -176,14 +175,13 @@ class _Check:
         claimed = Claimed(claim.primal, claim.dual, claim.gap)
         proven = self._objectives(*self._products())
         if not proven.confirm(claimed):
-            exact = self._objectives(*self._exact_products())
-            proven = exact if math.isinf(proven.allowance) else replace(exact, allowance=proven.allowance)
+            proven = self._objectives(*self._exact_products())
         return checks.verdict(claimed, proven, self._null_primal(), max_gap)
 
     def _products(self) -> tuple[Approximate, Approximate]:
         """Scores and Σ alpha sign x, by the fastest products there are."""
         X, w, alpha = self.X, self.claim.coef, self.claim.alpha
-        norms = row_norms(X)
+        norms = self.norms
         scores = np.asarray(X @ w, dtype=np.float64).ravel()
         induced = np.asarray(X.T @ (self.terms.sign * alpha), dtype=np.float64).ravel()
         return (
@@ -195,9 +193,14 @@ class _Check:
         return exact_scores(self.X, self.claim.coef), exact_combination(self.X, self.terms.sign * self.claim.alpha)
 
     def _objectives(self, scores: Approximate, induced: Approximate) -> Proven:
-        primal = self.terms.primal(self.claim.coef, self.claim.intercept, scores)
-        dual = self.terms.dual(self.claim.alpha, induced)
-        return Proven(primal, dual, NEAR * (primal.width + dual.width))
+        claim = self.claim
+        primal = self.terms.primal(claim.coef, claim.intercept, scores)
+        dual = self.terms.dual(claim.alpha, induced)
+        farthest = self.terms.farthest(
+            claim.primal, claim.dual, claim.coef, claim.intercept, claim.alpha, induced.value, longest_row(self.X),
+            self.norms,
+        )  # fmt: skip
+        return Proven(primal, dual, farthest)
 
     def _null_primal(self) -> float:
         """The objective at w = 0 with the best constant bias; in a regression without the tube."""

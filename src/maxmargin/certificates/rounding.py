@@ -203,6 +203,13 @@ def size_of_combination(alpha: Vector, norms: Vector) -> float:
     return (float(size @ norms) + TINY * float(size.sum())) * NEARLY
 
 
+def size_by_squares(alpha: Vector, squares: Vector) -> float:
+    """An upper bound of Σ |alpha_i| ‖x_i‖, by Cauchy and Schwarz."""
+    size = np.abs(alpha)
+    total_size = float(size.sum())
+    return (math.sqrt(total_size * float(size @ squares)) + TINY * total_size) * NEARLY
+
+
 def exact_scores_off(n_products: int, size_of_w: float, norms: Vector) -> Vector:
     """The same for scores of twice the working precision, whose tail is kept."""
     factor = doubled(n_products) * NEARLY * size_of_w

@@ -17,8 +17,6 @@ from maxmargin.solution import relative_gap
 
 Vector = NDArray[np.float64]
 
-HAIR = 1e-12  # of a value: a claim that exact products confirm may have been stated with quick ones
-
 
 class Outcome(Enum):
     """The three things a verification can find. The value is the word shown to people."""
@@ -94,17 +92,17 @@ class Checks:
 
     def verdict(self, claim: Claimed, proven: Proven, null_primal: float, max_gap: float) -> Verdict:
         """Compare what was claimed with what was recomputed."""
-        for name, value, found, wrong in (
-            ("primal value", claim.primal, proven.primal, "above"),
-            ("dual value", -claim.dual, Interval(-proven.dual.high, -proven.dual.low), "below"),
+        upside_down = Interval(-proven.dual.high, -proven.dual.low)
+        for name, value, found, wrong, farthest in (
+            ("primal value", claim.primal, proven.primal, "above", proven.farthest[0]),
+            ("dual value", -claim.dual, upside_down, "below", proven.farthest[1]),
         ):
             shown = f"{abs(value):.17g} is claimed"
             if value < found.high:
                 self.note(name, False, f"{shown}, but the objective is {wrong} that, or nothing less can be proven")
             else:
                 apart = value - found.high
-                allowed = proven.allowance + HAIR * abs(value)
-                self.note(name, apart <= allowed, f"{shown}, {apart:.1e} from the value recomputed")
+                self.note(name, apart <= farthest, f"{shown}, {apart:.1e} from the value recomputed")
         primal, dual = min(claim.primal, proven.primal.high), max(claim.dual, proven.dual.low)
         gap, claimed = (relative_gap(*pair, null_primal) for pair in ((primal, dual), (claim.primal, claim.dual)))
         same = math.isfinite(claim.gap) and abs(claim.gap - claimed) <= 1e-9 * claimed
@@ -127,11 +125,11 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Proven:
-    """Both objectives, recomputed, and the largest distance from a claim that rounding explains."""
+    """Both objectives, recomputed, and how far from each a claim may be."""
 
     primal: Interval
     dual: Interval
-    allowance: float
+    farthest: tuple[float, float]
 
     def confirm(self, claim: Claimed) -> bool:
         """Whether both claims are theorems."""

@@ -330,7 +330,7 @@ class PathWalk:
         """What a solution says about other values of C, the quadratic part from its multipliers themselves."""
         unit = self.unit
         induced = np.asarray(unit.X.T @ (solution.alpha * unit.sign), dtype=np.float64).ravel()
-        off = combination_off(unit.n_rows, solution.alpha, unit.norms)
+        off = combination_off(unit.n_rows, solution.alpha, np.sqrt(unit.squared_norms))
         of_w, of_induced = square_norm(solution.w), square_norm(induced, off)
         halves = (Interval(0.5 * square.low, 0.5 * square.high) for square in (of_w, of_induced))
         return Bounds(C, solution.primal, solution.dual, *halves)

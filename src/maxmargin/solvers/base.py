@@ -204,9 +204,13 @@ def as_solution(
             computed, point.w, point.b, point.bias_interval, settled(status, gap, tol), history, n_iter, watch, name,
             reason, problem.penalty,
         )  # fmt: skip
-    alpha = point.alpha if point.induced is not None else make_feasible(problem, point.alpha)
+    if point.induced is None:
+        point = recover(problem, point.alpha, n_threads, point.w, point.b, compete=False)
+    assert point.induced is not None
     w, b, interval = point.w, point.b, point.bias_interval
-    found = claim(problem, alpha, w, b, tol, n_threads, scores=point.scores, induced=point.induced)
+    found = claim(
+        problem, point.alpha, w, b, tol, n_threads, primal=point.primal, dual=point.dual, induced=point.induced
+    )
     if found.gap > tol and problem.loss.regression:
         constant = claim_of_constant(problem)
         if constant.gap <= tol:
@@ -248,4 +252,5 @@ def claim_of_constant(problem: Problem) -> Claim:
     """What can be said of w = 0 without multipliers: the optimum where no target is outside of a common tube."""
     zero, b = np.zeros(problem.n_cols), constant_fit(problem)
     nothing = np.zeros(problem.n_rows)
-    return claim(problem, nothing, zero, b, 0.0, 1, scores=nothing, induced=zero)
+    primal = problem.objective(0.0, nothing + b, b)
+    return claim(problem, nothing, zero, b, 0.0, 1, primal=primal, dual=0.0, induced=zero)

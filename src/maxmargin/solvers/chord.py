@@ -125,8 +125,9 @@ class Chord:
     def _solution(self, problem: Problem, C: float, tol: float, steps: int) -> Solution | None:
         assert self.w is not None
         w = self.w.copy()
+        primal, dual = self._values(C)
         found = claim(
-            problem, C * self.u, w, self.b, tol, self.n_threads, scores=self.scores, induced=C * self.pull
+            problem, C * self.u, w, self.b, tol, self.n_threads, primal=primal, dual=dual, induced=C * self.pull
         )  # fmt: skip
         status, history = settled(Status.CONVERGED, found.gap, tol), History()
         if status is not Status.CONVERGED:

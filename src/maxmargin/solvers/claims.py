@@ -8,6 +8,8 @@ where those lose too much, products of twice the working precision replace them.
 
 from __future__ import annotations
 
+import math
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,14 +18,14 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.certificates.arithmetic import CAREFUL, Terms, arithmetic_of
 from maxmargin.certificates.rounding import (
+    NEARLY,
     UNIT,
     Approximate,
-    combination_off,
     exact_combination_off,
     exact_scores_off,
+    gamma,
     norm,
-    scores_off,
-    size_of_combination,
+    size_by_squares,
 )
 from maxmargin.problem import Problem
 from maxmargin.solution import relative_gap
@@ -60,24 +62,21 @@ def terms_of(problem: Problem) -> Terms:
 
 def claim(
     problem: Problem, alpha: Vector, w: Vector, b: float, tol: float, n_threads: int, *,
-    scores: Vector | None = None, induced: Vector | None = None,
+    primal: float, dual: float, induced: Vector,
 ) -> Claim:  # fmt: skip
-    """The strongest claim about feasible multipliers and a hyperplane that its certificate will confirm.
+    """The strongest claim about multipliers and a hyperplane that their certificate will confirm.
 
-    ``scores`` are ⟨w, x_i⟩ and ``induced`` is Σ alpha sign x, as the core's plain products say; they are computed where
-    they are not given.
+    ``primal``, ``dual`` and ``induced``, Σ alpha sign x, are what the solver's plain arithmetic made of them: they are
+    as good as what it loses is little beside the gap.
     """
     statement = _Statement(problem, alpha, w, b, n_threads)
-    found = statement.quick(scores, induced)
-    if statement.excess > 0.0:
-        statement = statement.shrunk()
-        found = statement.quick(scores, None)
-    if problem.nnz <= SMALL or (found.gap > tol and not statement.rounding <= MATTERS * (found.primal - found.dual)):
-        statement = _Statement(problem, alpha, w, b, n_threads)
-        exact = statement.exact()
-        exact = statement.shrunk().exact() if statement.excess > 0.0 else exact
-        found = exact if exact.gap <= found.gap else found
-    return found
+    if problem.nnz > SMALL and not problem.hard:
+        found = statement.plain(primal, dual, induced)
+        rounding = (found.primal - primal) + (dual - found.dual)
+        if found.gap <= tol or rounding <= MATTERS * min(found.primal - found.dual, sys.float_info.max):
+            return found
+    found = statement.exact()
+    return statement.shrunk().exact() if statement.excess > 0.0 else found
 
 
 def hard_claim(problem: Problem, alpha: Vector, w: Vector, b: float, n_threads: int) -> tuple[Claim, Vector, float]:
@@ -97,10 +96,10 @@ class _Statement:
 
     def __init__(self, problem: Problem, alpha: Vector, w: Vector, b: float, n_threads: int) -> None:
         self.problem, self.w, self.b, self.n_threads = problem, w, b, n_threads
-        self.terms, self.norms = terms_of(problem), problem.norms
-        self.given = alpha
-        self.alpha = exactly_balanced(problem, alpha) if problem.bias.free and alpha.any() else alpha
-        self.rounding = 0.0  # of both objectives
+        self.terms = terms_of(problem)
+        self.given, self.alpha, self.moved = alpha, alpha, 0.0
+        if problem.bias.free and alpha.any():
+            self.alpha, self.moved = exactly_balanced(problem, alpha)
         self.excess = 0.0  # by how much a column's slope may exceed 1, with the penalty ‖w‖₁
         self.shortfall = 0.0  # by how much a margin may miss 1, in a hard margin
 
@@ -109,48 +108,51 @@ class _Statement:
         factor = 1.0 - 1.01 * self.excess - 8.0 * UNIT
         return _Statement(self.problem, max(0.0, factor) * self.given, self.w, self.b, self.n_threads)
 
-    def quick(self, scores: Vector | None, induced: Vector | None) -> Claim:
-        rows = self.problem.rows
-        if scores is None:
-            scores = np.empty(self.problem.n_rows)
-            _core.scores(rows, self.w, 0.0, scores, self.n_threads)
-        moved = 0.0
-        if induced is None:
-            induced = np.empty(self.problem.n_cols)
-            _core.combine(rows, self.terms.sign * self.alpha, induced, self.n_threads)
+    def plain(self, primal: float, dual: float, induced: Vector) -> Claim:
+        """From what plain arithmetic made of both objectives, by few passes."""
+        problem, terms, squares = self.problem, self.terms, self.problem.squared_norms
+        largest = math.sqrt(float(squares.max()))
+        off = gamma(problem.n_rows + 3) * size_by_squares(self.given, squares) + self.moved * largest * NEARLY
+        high = terms.primal_above(primal, self.w, self.b, problem.longest_row, largest, factor=CAREFUL)
+        if problem.penalty == "l1":
+            steepest = float(np.abs(induced).max(initial=0.0)) + CAREFUL * off
+            induced, off = 0.0 * induced, 0.0  # no part of the objective
+            if steepest > 1.0:
+                return Claim(self.alpha, high, -math.inf, math.inf)
+        if terms.h.boxed:
+            low = terms.dual_below(self.alpha, induced, off, factor=CAREFUL)
+        elif problem.loss.entropic:
+            low = terms.entropy_below(dual, self.alpha, self.moved, induced, off, factor=CAREFUL)
         else:
-            moved = size_of_combination(self.alpha - self.given, self.norms)
-        off = combination_off(self.problem.n_rows, self.given, self.norms) + moved
-        size = scores_off(self.problem.longest_row, norm(self.w), self.norms)
-        return self._claim(Approximate(scores, size), Approximate(induced, off))
+            low = terms.dual(self.alpha, Approximate(induced, off), factor=CAREFUL).low
+        return self._claim(high, low)
 
     def exact(self) -> Claim:
-        """The same with products of twice the working precision."""
-        problem, rows, norms = self.problem, self.problem.rows, self.norms
+        """From products of twice the working precision."""
+        problem, terms, rows, norms = self.problem, self.terms, self.problem.rows, np.sqrt(self.problem.squared_norms)
         high, low, induced = np.empty(problem.n_rows), np.empty(problem.n_rows), np.empty(problem.n_cols)
         _core.compensated_scores(rows, self.w, high, low, self.n_threads)
-        _core.compensated_combine(rows, self.terms.sign * self.alpha, induced, self.n_threads)
-        off = exact_scores_off(problem.longest_row, norm(self.w), norms)
+        _core.compensated_combine(rows, terms.sign * self.alpha, induced, self.n_threads)
+        scores = Approximate(high, exact_scores_off(problem.longest_row, norm(self.w), norms), low)
         of_induced = exact_combination_off(self.alpha, induced, norms)
-        return self._claim(Approximate(high, off, low), Approximate(induced, of_induced))
+        if problem.penalty == "l1":
+            self.excess = float(np.abs(induced).max(initial=0.0)) + CAREFUL * of_induced - 1.0
+        if problem.hard:
+            self.shortfall = terms.largest_residual(self.b, scores, factor=CAREFUL)
+        primal = terms.primal(self.w, self.b, scores, factor=CAREFUL)
+        dual = terms.dual(self.alpha, Approximate(induced, of_induced), factor=CAREFUL)
+        return self._claim(primal.high, dual.low)
 
-    def _claim(self, scores: Approximate, induced: Approximate) -> Claim:
-        primal = self.terms.primal(self.w, self.b, scores, factor=CAREFUL)
-        dual = self.terms.dual(self.alpha, induced, factor=CAREFUL)
-        self.rounding = primal.width + dual.width
-        if self.problem.penalty == "l1":
-            self.excess = float(np.abs(induced.value).max(initial=0.0)) + CAREFUL * float(induced.off) - 1.0
-        if self.problem.hard:
-            self.shortfall = self.terms.largest_residual(self.b, scores, factor=CAREFUL)
-        if not dual.low >= 0.0:  # nothing is a better dual point
-            gap = relative_gap(primal.high, 0.0, self.problem.null_primal)
-            return Claim(np.zeros_like(self.alpha), primal.high, 0.0, gap)
-        gap = relative_gap(primal.high, dual.low, self.problem.null_primal)
-        return Claim(self.alpha, primal.high, dual.low, gap)
+    def _claim(self, primal: float, dual: float) -> Claim:
+        """Multipliers that prove nothing are replaced by none at all, whose dual value is 0."""
+        alpha = self.alpha
+        if not dual >= 0.0:
+            alpha, dual = np.zeros_like(alpha), 0.0
+        return Claim(alpha, primal, dual, relative_gap(primal, dual, self.problem.null_primal))
 
 
-def exactly_balanced(problem: Problem, alpha: Vector) -> Vector:
-    """The same multipliers up to rounding, with Σ alpha sign = 0 exactly.
+def exactly_balanced(problem: Problem, alpha: Vector) -> tuple[Vector, float]:
+    """The same multipliers up to rounding, with Σ alpha sign = 0 exactly; and Σ |change|.
 
     All are rounded towards zero to multiples of a unit so small that multipliers at a common bound stay there; one with
     room to both of its bounds takes up what is missing.
@@ -158,35 +160,39 @@ def exactly_balanced(problem: Problem, alpha: Vector) -> Vector:
     Examples
     --------
     >>> problem = Problem.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 1], loss="hinge")
-    >>> alpha = exactly_balanced(problem, np.array([0.3, 0.1, 0.2]))
-    >>> float(alpha[1]) + float(alpha[2]) == float(alpha[0])
-    True
+    >>> alpha, moved = exactly_balanced(problem, np.array([0.3, 0.1, 0.2]))
+    >>> float(alpha[1]) + float(alpha[2]) == float(alpha[0]), moved < 1e-16
+    (True, True)
     """
     sign, cost = problem.sign, problem.cost
-    lower, upper = (0.0 * cost, np.where(cost > 0.0, np.inf, 0.0)) if problem.hard else problem.loss.domain(cost)
-    size = np.abs(alpha)
-    room = np.minimum(size, upper - size)
-    chosen, excess = int(room.argmax()), abs(float(alpha @ sign))
-    if 2.0 * excess > room[chosen] or size[chosen] * MOST_RATIO < size.max():
-        chosen = int(size.argmax())
-    if size[chosen] < SMALLEST:
-        return np.zeros_like(alpha)
-    unit = float(np.spacing(size[chosen] + 2.0 * excess))
-    alpha = np.trunc(alpha / unit) * unit
-    high, low = _core.grid_sum(alpha * sign, unit)
+    upper = np.where(cost > 0.0, np.inf, 0.0) if problem.hard else problem.loss.domain(cost)[1]
+    alpha = np.ascontiguousarray(alpha)
+    chosen, room, largest, excess = _core.roomiest(alpha, sign, upper)
+    if 2.0 * abs(excess) > room or abs(alpha[chosen]) * MOST_RATIO < abs(alpha[largest]):
+        chosen = largest
+    if abs(alpha[chosen]) < SMALLEST:
+        return np.zeros_like(alpha), float(np.abs(alpha).sum())
+    unit = float(np.spacing(abs(alpha[chosen]) + 2.0 * abs(excess)))
+    out = np.empty_like(alpha)
+    high, low, moved = _core.to_grid(alpha, sign, unit, out)
     missing = (high << 26) + low  # in units
-    if not missing:
-        return alpha
-    taken = float(alpha[chosen] - sign[chosen] * missing * unit)
-    if lower[chosen] <= taken <= upper[chosen]:
-        alpha[chosen] = taken
-        return alpha
-    side = 1.0 if missing > 0 else -1.0
+    moved = (moved + abs(missing) * unit) * NEARLY
+    if missing:
+        taken = float(out[chosen] - sign[chosen] * missing * unit)
+        if (-upper[chosen] if problem.loss.regression else 0.0) <= taken <= upper[chosen]:
+            out[chosen] = taken
+        else:
+            _take_from_the_largest(out, sign, missing, unit)
+    return out, moved
+
+
+def _take_from_the_largest(alpha: Vector, sign: Vector, missing: int, unit: float) -> None:
+    """Take so many units from the heavier side, the largest multipliers first."""
+    side = 1 if missing > 0 else -1
     for k in np.argsort(-np.abs(alpha)):
         if alpha[k] * sign[k] * side > 0.0:
             part = min(abs(missing), int(abs(alpha[k]) / unit))
             alpha[k] -= side * sign[k] * part * unit
-            missing -= int(side) * part
+            missing -= side * part
             if not missing:
-                break
-    return alpha
+                return

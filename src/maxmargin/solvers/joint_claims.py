@@ -7,6 +7,7 @@ biases those of a class do, too: what rows of class y give to others, Σ c_i p_i
 from __future__ import annotations
 
 import itertools
+import math
 from collections import deque
 
 import numpy as np
@@ -15,15 +16,7 @@ from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.certificates.arithmetic import CAREFUL, JointTerms
-from maxmargin.certificates.rounding import (
-    Approximate,
-    combination_off,
-    exact_combination_off,
-    exact_scores_off,
-    norm,
-    scores_off,
-    size_of_combination,
-)
+from maxmargin.certificates.rounding import Approximate, exact_combination_off, exact_scores_off, norm
 from maxmargin.solution import relative_gap
 from maxmargin.solvers.claims import MATTERS, SMALL, Claim
 from maxmargin.solvers.joint_point import JointPoint, JointProblem
@@ -36,45 +29,34 @@ HALF = 26  # bits: sums of the two halves of many whole numbers do not overflow
 
 def joint_claim(problem: JointProblem, point: JointPoint, tol: float, n_threads: int) -> Claim:
     """The strongest claim about a point that its certificate will confirm."""
-    alpha = exactly_circulating(problem, point.alpha)
-    found, rounding = _claim(problem, alpha, point, *_plain(problem, alpha, point))
-    if problem.nnz <= SMALL or (found.gap > tol and not rounding <= MATTERS * (found.primal - found.dual)):
-        exact, _ = _claim(problem, alpha, point, *_exact(problem, alpha, point, n_threads))
-        found = exact if exact.gap <= found.gap else found
-    return found
-
-
-def _claim(
-    problem: JointProblem, alpha: Vector, point: JointPoint, scores: list[Approximate], induced: list[Approximate]
-) -> tuple[Claim, float]:
     scale = problem.bias.value if problem.bias.penalised else 0.0
     terms = JointTerms(problem.loss, problem.own[1], problem.cost, scale)
+    alpha, moved = exactly_circulating(problem, point.alpha)
+    if problem.nnz > SMALL:
+        largest = math.sqrt(float(problem.squared_norms.max()))
+        high = terms.primal_above(point.primal, point.W, point.b, problem.longest_row, largest, factor=CAREFUL)
+        lost = CAREFUL * terms.dual_lost(point.dual, point.alpha, moved, point.induced, problem.squared_norms)
+        found = _claim(problem, alpha, high, point.dual - lost)
+        if found.gap <= tol or (high - point.primal) + lost <= MATTERS * (found.primal - found.dual):
+            return found
+    scores, induced = _exact_products(problem, alpha, point.W, n_threads)
     primal = terms.primal(point.W, point.b, scores, factor=CAREFUL)
-    dual = terms.dual(alpha, induced, factor=CAREFUL)
-    low = dual.low if dual.low >= 0.0 else 0.0  # no multipliers at all are better than bad ones
-    gap = relative_gap(primal.high, low, problem.null_primal)
-    return Claim(alpha if low == dual.low else 0.0 * alpha, primal.high, low, gap), primal.width + dual.width
+    return _claim(problem, alpha, primal.high, terms.dual(alpha, induced, factor=CAREFUL).low)
 
 
-def _plain(problem: JointProblem, alpha: Vector, point: JointPoint) -> tuple[list[Approximate], list[Approximate]]:
-    norms = np.sqrt(problem.squared_norms)
-    scores = [
-        Approximate(point.products[:, m], scores_off(problem.longest_row, norm(w), norms))
-        for m, w in enumerate(point.W)
-    ]
-    induced = []
-    for m, line in enumerate(point.induced):
-        moved = size_of_combination(alpha[:, m] - point.alpha[:, m], norms)
-        induced.append(Approximate(line, combination_off(problem.n_rows, point.alpha[:, m], norms) + moved))
-    return scores, induced
+def _claim(problem: JointProblem, alpha: Vector, primal: float, dual: float) -> Claim:
+    """Multipliers that prove nothing are replaced by none at all, whose dual value is 0."""
+    if not dual >= 0.0:
+        alpha, dual = np.zeros_like(alpha), 0.0
+    return Claim(alpha, primal, dual, relative_gap(primal, dual, problem.null_primal))
 
 
-def _exact(
-    problem: JointProblem, alpha: Vector, point: JointPoint, n_threads: int
+def _exact_products(
+    problem: JointProblem, alpha: Vector, W: Vector, n_threads: int
 ) -> tuple[list[Approximate], list[Approximate]]:
-    """The same with products of twice the working precision."""
+    """Scores and Σ_i alpha_im x_i of every class in twice the working precision."""
     norms, scores, induced = np.sqrt(problem.squared_norms), [], []
-    for w, column in zip(point.W, alpha.T, strict=True):
+    for w, column in zip(W, alpha.T, strict=True):
         high, low, line = np.empty(problem.n_rows), np.empty(problem.n_rows), np.empty(problem.n_cols)
         coefficient = np.ascontiguousarray(column)
         _core.compensated_scores(problem.rows, np.ascontiguousarray(w), high, low, n_threads)
@@ -84,8 +66,10 @@ def _exact(
     return scores, induced
 
 
-def exactly_circulating(problem: JointProblem, alpha: Vector) -> Vector:
+def exactly_circulating(problem: JointProblem, alpha: Vector) -> tuple[Vector, float]:
     """The same multipliers up to rounding, whose sums over every row, and every class if it must be, are exactly zero.
+
+    Second: Σ |change|.
 
     Examples
     --------
@@ -94,7 +78,7 @@ def exactly_circulating(problem: JointProblem, alpha: Vector) -> Vector:
     >>> X, label = np.eye(3), np.arange(3, dtype=np.int32)
     >>> rows = _core.Rows.dense(X)
     >>> problem = JointProblem(X, rows, label, np.ones(3), "crammer_singer", Bias(1.0, False), 3)
-    >>> alpha = exactly_circulating(problem, 0.1 * (3.0 * np.eye(3) - 1.0))
+    >>> alpha, moved = exactly_circulating(problem, 0.1 * (3.0 * np.eye(3) - 1.0))
     >>> bool((alpha.sum(axis=0) == 0.0).all() and (alpha.sum(axis=1) == 0.0).all())
     True
     """
@@ -107,9 +91,9 @@ def exactly_circulating(problem: JointProblem, alpha: Vector) -> Vector:
     given[over, given[over].argmax(axis=1)] -= excess[over]
     if problem.bias.free and not _balance(given, problem.own[1]):
         given[:] = 0
-    out = -unit * given
+    out: Vector = -unit * given.astype(np.float64)
     out[problem.own] = unit * given.sum(axis=1)
-    return np.asarray(out)
+    return out, float(np.abs(out - alpha).sum())
 
 
 def _balance(given: Whole, label: NDArray[np.intp]) -> bool:
