@@ -383,7 +383,8 @@ class JointTerms:
             sizes += length**2 + (self.scale * float(np.abs(column).sum())) ** 2
         total_size = float(np.abs(alpha).sum())
         steep = STEEPEST if self.loss == "multinomial" else 1.0
-        return lost + gamma(n + k + 64) * (sizes + total_size) + 64.0 * (k + 4) * UNIT * total_size + steep * moved
+        lost += gamma(n + k + 64) * (sizes + total_size) + 64.0 * (k + 4) * UNIT * total_size + steep * moved
+        return float(lost)
 
     def _losses(self, b: Vector, scores: list[Approximate]) -> tuple[Vector, Vector]:
         """Every row's loss, and how far it may be off: ℓ changes by at most twice the change of any score."""
@@ -425,7 +426,8 @@ class JointTerms:
             away = np.maximum(-alpha[live], 0.0)
             away[np.arange(len(away)), self.position[live]] = self.cost[live] - own[live]
             terms = cost * _x_log_x(away / cost)
-            off = UNIT * float(((2.0 * ELEMENTARY + 8.0) * np.abs(terms) + 4.0 * away).sum()) * (1.0 + 1e-9)
+            moving = np.where(own[live, None] > 0.0, away, 0.0)  # a row without multipliers has no rounding
+            off = UNIT * float(((2.0 * ELEMENTARY + 8.0) * np.abs(terms) + 4.0 * moving).sum()) * (1.0 + 1e-9)
             value = total(-terms.ravel(), off, factor=factor)
         for part in induced:
             square = square_norm(part.value, float(part.off), factor=factor)

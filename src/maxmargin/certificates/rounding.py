@@ -113,13 +113,14 @@ def _exact_sum(terms: list[float]) -> float:
 
 
 def square_norm(v: Vector, off: float = 0.0, *, factor: float = 1.0) -> Interval:
-    """‖v‖², where v is wrong by at most ``off`` in the 2-norm."""
+    """‖v‖², where v is wrong by at most ``off`` in the 2-norm; what is too small to be squared counts as TINY."""
     square = total(v * v, 0.0, factor=factor)
     extra = factor * 2.0 * UNIT
     low = max(0.0, math.sqrt(max(0.0, square.low * (1.0 - extra))) - factor * off)
     high = math.sqrt(max(0.0, square.high) * (1.0 + extra)) * (1.0 + 2.0 * UNIT) + factor * off
-    if high == 0.0:
+    if high == 0.0 and not v.any():
         return Interval(0.0, 0.0)
+    high += TINY if high < 1e-130 else 0.0
     return Interval(low * low * (1.0 - 4.0 * UNIT), high * high * (1.0 + 4.0 * UNIT))
 
 
