@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
@@ -11,7 +12,9 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.data.errors import DataError, MissingLabel, need
+from maxmargin.data.files import open_plain
 from maxmargin.data.labels import plain_labels
+from maxmargin.data.limits import byte_limit, too_large
 from maxmargin.data.table import Table, Target, find_target, unique_names, written_names
 
 
@@ -24,8 +27,17 @@ def import_arrow(purpose: str) -> Any:
     return pyarrow
 
 
-def read_parquet(path: str | os.PathLike[str], *, target: Target = None, drop: Sequence[str] = ()) -> Table:
+def read_parquet(
+    path: str | os.PathLike[str], *, target: Target = None, drop: Sequence[str] = (), max_bytes: int | None = None
+) -> Table:
     """Read a Parquet file.
+
+    Parameters
+    ----------
+    path : file name.
+    target : the labels' column, by name or index.
+    drop : names or indices of columns to leave out.
+    max_bytes : most bytes that the columns may have in memory; None: half of it, or the size on disk if larger.
 
     Examples
     --------
@@ -35,30 +47,89 @@ def read_parquet(path: str | os.PathLike[str], *, target: Target = None, drop: S
     ...     read_parquet(f"{folder}/t.parquet").y
     array(['a', 'b'], dtype='<U1')
     """
-    pa = import_arrow("reading Parquet")
+    import_arrow("reading Parquet")
     import pyarrow.parquet as parquet
 
-    try:
-        with open(path, "rb") as file:
-            arrow = parquet.ParquetFile(file).read()
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, "Parquet", error) from None
+    limit = byte_limit(path, max_bytes, packed=True)
+    with open_plain(path) as file, readable(path, "Parquet"):
+        opened = parquet.ParquetFile(file)
+        size = unpacked_size(opened)
+        if limit is not None and size > limit:
+            raise too_large(str(path), size, limit)
+        arrow = opened.read()
     return table_from_arrow(arrow, str(path), target=target, drop=drop)
 
 
-def read_arrow(path: str | os.PathLike[str], *, target: Target = None, drop: Sequence[str] = ()) -> Table:
-    """Read an Arrow file (IPC file or stream, Feather)."""
+def unpacked_size(file: Any) -> int:
+    """Bytes that the columns of an open Parquet file have once they are unpacked, as its list of contents says.
+
+    Numbers that repeat take next to nothing in the file, even unpacked: each cell counts with the width of its type.
+    """
+    contents, schema = file.metadata, file.schema_arrow
+    groups = [contents.row_group(k) for k in range(contents.num_row_groups)]
+    stored = sum(group.total_byte_size for group in groups)
+    return max(stored, contents.num_rows * sum(_width(kind) for kind in schema.types))
+
+
+def _width(kind: Any) -> int:
+    """Bytes of a cell; of text, of its place alone."""
+    try:
+        return max(1, int(kind.bit_width) // 8)
+    except ValueError:
+        return 4
+
+
+def read_arrow(
+    path: str | os.PathLike[str], *, target: Target = None, drop: Sequence[str] = (), max_bytes: int | None = None
+) -> Table:
+    """Read an Arrow file (IPC file or stream, Feather).
+
+    Parameters
+    ----------
+    path : file name.
+    target : the labels' column, by name or index.
+    drop : names or indices of columns to leave out.
+    max_bytes : most bytes that the columns may have in memory; None: half of it, or the size on disk if larger.
+    """
     pa = import_arrow("reading Arrow files")
-    try:
-        # Python's own open says best what is wrong with a path.
-        with open(path, "rb"), pa.OSFile(os.fspath(path), "rb") as file:
-            head = file.read(6)
-            file.seek(0)
-            opened = pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)
-            arrow = opened.read_all()
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, "Arrow", error) from None
+    limit = byte_limit(path, max_bytes, packed=True)
+    batches: list[Any] = []
+    # Python's own open says best what is wrong with a path.
+    with open_plain(path), readable(path, "Arrow"), pa.OSFile(os.fspath(path), "rb") as file:
+        opened = open_ipc(file)
+        for batch in record_batches(opened, limit, str(path)):
+            batches.append(batch)
+        arrow = pa.Table.from_batches(batches, opened.schema)
     return table_from_arrow(arrow, str(path), target=target, drop=drop)
+
+
+def open_ipc(file: Any) -> Any:
+    """The reader of an Arrow file or stream."""
+    pa = import_arrow("reading Arrow files")
+    head = file.read(6)
+    file.seek(0)
+    return pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)
+
+
+def record_batches(opened: Any, limit: int | None, source: str) -> Iterator[Any]:
+    """All record batches, until they are beyond the limit."""
+    is_file = hasattr(opened, "num_record_batches")
+    size = 0
+    for batch in (opened.get_batch(k) for k in range(opened.num_record_batches)) if is_file else opened:
+        size += batch.nbytes
+        if limit is not None and size > limit:
+            raise too_large(source, size, limit)
+        yield batch
+
+
+@contextmanager
+def readable(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
+    """What PyArrow raises on damaged files, as an error of ours."""
+    pa = import_arrow(f"reading {kind} files")
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, kind, error) from None
 
 
 def _unreadable(path: str | os.PathLike[str], kind: str, error: Exception) -> Exception:

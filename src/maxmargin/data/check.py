@@ -16,7 +16,7 @@ from maxmargin.data.arrow import import_arrow
 from maxmargin.data.csv import BadRow, CsvOptions, options_for, parse_csv
 from maxmargin.data.encoding import gaps, is_text, mostly_numbers, strange_cells
 from maxmargin.data.errors import DataError
-from maxmargin.data.files import open_bytes
+from maxmargin.data.files import open_text, whole_content
 from maxmargin.data.formats import format_of, read_table
 from maxmargin.data.labels import plain_labels
 from maxmargin.data.svmlight import feed
@@ -89,6 +89,7 @@ def check_file(
     format: str | None = None,
     csv: CsvOptions | None = None,
     plan: Plan | None = None,
+    max_bytes: int | None = None,
 ) -> Findings:
     """Look through a whole data file; what ``plan`` takes care of is only mentioned.
 
@@ -106,10 +107,10 @@ def check_file(
     kind = format or format_of(path, reading=True)
     try:
         if kind == "svmlight":
-            _check_svmlight(path, findings)
+            _check_svmlight(path, findings, max_bytes)
         else:
-            table = _lenient_csv(path, findings, target, drop, csv) if kind == "csv" else None
-            table = table or read_table(path, target=target, drop=drop, format=kind)
+            table = _lenient_csv(path, findings, target, drop, csv, max_bytes) if kind == "csv" else None
+            table = table or read_table(path, target=target, drop=drop, format=kind, max_bytes=max_bytes)
             _check_table(table, findings)
     except DataError as error:
         findings.add(
@@ -118,9 +119,9 @@ def check_file(
     return findings
 
 
-def _check_svmlight(path: str | os.PathLike[str], findings: Findings) -> None:
+def _check_svmlight(path: str | os.PathLike[str], findings: Findings, max_bytes: int | None) -> None:
     parser = _core.SvmlightParser(True)
-    with open_bytes(path) as file:
+    with open_text(path, max_bytes) as file:
         for _ in feed(parser, file, 1):
             if parser.error is not None:
                 line, column, problem = parser.error
@@ -152,12 +153,13 @@ def _lenient_csv(
     target: Target,
     drop: Sequence[str],
     options: CsvOptions | None,
+    max_bytes: int | None,
 ) -> Table:
     import_arrow("reading CSV")
-    with open_bytes(path) as file:
-        raw = file.read()
     bad_rows: list[BadRow] = []
-    table = parse_csv(raw, str(path), target=target, drop=drop, options=options_for(path, options), bad_rows=bad_rows)
+    layout = options_for(path, options)
+    raw = whole_content(path, max_bytes)
+    table = parse_csv(raw, str(path), target=target, drop=drop, options=layout, bad_rows=bad_rows)
     for row in bad_rows:
         what = f"expected {row.expected} cells as in the first line, found {row.found} ({row.text[:60]!r})"
         findings.add(Problem(f"line {row.line}", what, "Quote cells that contain the delimiter, or complete the line."))

@@ -15,13 +15,14 @@ import scipy.sparse as sp
 
 from maxmargin.data.arrow import import_arrow, table_from_arrow
 from maxmargin.data.errors import DataError
-from maxmargin.data.files import open_bytes, suffix_of
+from maxmargin.data.files import suffix_of, whole_content
 from maxmargin.data.labels import label_text
 from maxmargin.data.layout import LARGEST_BLOCK, Layout, never_closed
 from maxmargin.data.svmlight import number
 from maxmargin.data.table import Table, Target, find_target, is_number, written_names
 
 GAPS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "-NaN", "-nan", "<NA>")
+SEARCHED = 1 << 16  # bytes that are looked through at a time: they fit in a cache
 
 
 @dataclass(frozen=True)
@@ -48,6 +49,7 @@ def read_csv(
     target: Target = None,
     drop: Sequence[str] = (),
     options: CsvOptions | None = None,
+    max_bytes: int | None = None,
 ) -> Table:
     """Read a CSV file, compressed or not.
 
@@ -57,6 +59,7 @@ def read_csv(
     target : the labels' column, by name or index.
     drop : names or indices of columns to leave out.
     options : header, delimiter and texts that mean a missing value.
+    max_bytes : most bytes of text; None: half of the memory for what is compressed or comes through a pipe.
 
     Examples
     --------
@@ -68,8 +71,7 @@ def read_csv(
     (('age', 'blood pressure'), array(['sick', 'well'], dtype='<U4'))
     """
     import_arrow("reading CSV")
-    with open_bytes(path) as file:
-        raw = _map_if_plain(path) or file.read()
+    raw = whole_content(path, max_bytes)
     return parse_csv(raw, str(path), target=target, drop=drop, options=options_for(path, options))
 
 
@@ -79,18 +81,6 @@ def options_for(path: str | os.PathLike[str], options: CsvOptions | None) -> Csv
     if options.delimiter is None and suffix_of(path) == ".tsv":
         return replace(options, delimiter="\t")
     return options
-
-
-def _map_if_plain(path: str | os.PathLike[str]) -> Any:
-    """A memory map of an uncompressed file: PyArrow parses it without a copy."""
-    from maxmargin.data.files import COMPRESSED
-
-    pa = import_arrow("reading CSV")
-    if os.path.splitext(path)[1].lower() in COMPRESSED or os.path.getsize(path) == 0:
-        return None
-    if not os.path.isfile(path):  # a pipe
-        return None
-    return pa.memory_map(os.fspath(path)).read_buffer()
 
 
 def parse_csv(
@@ -137,7 +127,7 @@ def _read(
     """The Arrow table: numbers where the first block shows numbers, and text where it does not."""
     pa = import_arrow("reading CSV")
     # Without quotes, every line end ends a row, and blocks can be cut at line ends.
-    parse = {"delimiter": layout.delimiter, "newlines_in_values": re.search(b'"', body) is not None}
+    parse = {"delimiter": layout.delimiter, "newlines_in_values": _has_quotes(body)}
     gaps = [*GAPS, *options.na]
     try:
         types = _types_of_first_block(body, layout, gaps, parse, target)
@@ -148,6 +138,11 @@ def _read(
         n_rows = arrow.num_rows + len(bad_rows or ())
         raise _open_quote(source, next(layout.places(body, [n_rows]))[0])
     return _numbers_where_possible(arrow, gaps, target, options.decimal)
+
+
+def _has_quotes(body: Any) -> bool:
+    view = memoryview(body)
+    return any(b'"' in bytes(view[begin : begin + SEARCHED]) for begin in range(0, len(view), SEARCHED))
 
 
 def _read_as_text(
