@@ -22,6 +22,8 @@ from maxmargin.data.svmlight import number
 from maxmargin.data.table import Table, Target, find_target, is_number, written_names
 
 GAPS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "-NaN", "-nan", "<NA>")
+WIDE = 1000  # columns; beyond, PyArrow's guesses about types take longer than the parsing
+FEW = 8  # columns that are replaced one by one
 SEARCHED = 1 << 16  # bytes that are looked through at a time: they fit in a cache
 
 
@@ -200,17 +202,22 @@ def _types_of_first_block(
     pa = import_arrow("reading CSV")
     from pyarrow import csv
 
+    types: dict[str, Any] = {}
+    if target is not None:
+        types[layout.names[target]] = pa.string()  # 01 and 1 may be two labels: _numbers_where_possible decides
+    if len(layout.names) > WIDE:
+        types |= dict.fromkeys(_numbers_in_first_row(body, layout) - types.keys(), pa.float64())
+    unknown = [name for name in layout.names if name not in types]
+    if not unknown:
+        return types
     reader = csv.open_csv(
         pa.BufferReader(body),
         read_options=csv.ReadOptions(column_names=list(layout.names), block_size=layout.block),
         parse_options=csv.ParseOptions(**parse),
-        convert_options=csv.ConvertOptions(null_values=gaps, strings_can_be_null=True),
+        convert_options=csv.ConvertOptions(null_values=gaps, strings_can_be_null=True, include_columns=unknown),
     )
-    types: dict[str, Any] = {}
-    for position, column in enumerate(reader.schema):
-        if position == target:
-            types[column.name] = pa.string()  # 01 and 1 may be two labels: _numbers_where_possible decides
-        elif pa.types.is_integer(column.type) or pa.types.is_null(column.type):
+    for column in reader.schema:
+        if pa.types.is_integer(column.type) or pa.types.is_null(column.type):
             types[column.name] = pa.float64()
         elif pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
             types[column.name] = column.type
@@ -219,29 +226,50 @@ def _types_of_first_block(
     return types
 
 
+def _numbers_in_first_row(body: Any, layout: Layout) -> set[str]:
+    """Columns that begin with a number; where one goes on with text, the table is read as text after all."""
+    body = body.slice(0, min(len(body), layout.block))  # a block has the first row, unless that row is too long for any
+    for _, span in layout.places(body, [1]):
+        text = io.StringIO(bytes(memoryview(body)[span]).decode("latin-1"), newline="")
+        cells = next(textbook_csv.reader(text, delimiter=layout.delimiter))
+        return {name for name, cell in zip(layout.names, cells, strict=False) if is_number(cell)}
+    return set()
+
+
 def _numbers_where_possible(table: Any, gaps: list[str], target: int | None, decimal: str | None) -> Any:
     """Text columns without the gaps that blanks surround, and as numbers if nothing but numbers is left."""
     pa = import_arrow("reading CSV")
     from pyarrow import compute
 
-    columns = []
-    for position, column in enumerate(table.columns):
-        if pa.types.is_string(column.type):
-            trimmed = compute.utf8_trim_whitespace(column)
-            missing = compute.is_in(trimmed, value_set=pa.array(gaps))
-            if compute.any(missing).as_py():
-                trimmed = compute.if_else(missing, None, trimmed)
-                column = compute.if_else(missing, None, column)
-            if decimal is not None and position != target:
-                trimmed = compute.replace_substring(trimmed, decimal, ".")
-            for kind in _kinds(trimmed, position == target):
-                try:
-                    column = compute.cast(trimmed, kind)
-                    break
-                except pa.ArrowInvalid:
-                    continue
-        columns.append(column)
-    return pa.table(columns, names=table.column_names)
+    texts = [position for position, kind in enumerate(table.schema.types) if pa.types.is_string(kind)]
+    converted = {}
+    for position in texts:
+        column = table.column(position)
+        trimmed = compute.utf8_trim_whitespace(column)
+        missing = compute.is_in(trimmed, value_set=pa.array(gaps))
+        if compute.any(missing).as_py():
+            trimmed = compute.if_else(missing, None, trimmed)
+            column = compute.if_else(missing, None, column)
+        if decimal is not None and position != target:
+            trimmed = compute.replace_substring(trimmed, decimal, ".")
+        for kind in _kinds(trimmed, position == target):
+            try:
+                column = compute.cast(trimmed, kind)
+                break
+            except pa.ArrowInvalid:
+                continue
+        converted[position] = column
+    return _with_columns(table, converted)
+
+
+def _with_columns(table: Any, new: dict[int, Any]) -> Any:
+    """The table with some columns replaced. Each replacement by itself takes as long as the table is wide."""
+    if len(new) <= FEW:
+        for position, column in new.items():
+            table = table.set_column(position, table.schema.field(position).name, column)
+        return table
+    columns = [new.get(position, column) for position, column in enumerate(table.columns)]
+    return import_arrow("reading CSV").table(columns, names=table.column_names)
 
 
 def _kinds(text: Any, is_target: bool) -> list[Any]:

@@ -176,8 +176,12 @@ class Encoding:
 
 
 def is_text(values: Any) -> bool:
+    return is_text_type(values.type)
+
+
+def is_text_type(kind: Any) -> bool:
     pa = import_arrow("reading columns")
-    kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
+    kind = kind.value_type if pa.types.is_dictionary(kind) else kind
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind))
 
 
