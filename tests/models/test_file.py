@@ -14,7 +14,7 @@ import scipy.sparse as sp
 import maxmargin
 from maxmargin import InputError, LinearSVC, ModelFileError, load, save
 from maxmargin.models import from_bytes, to_bytes
-from maxmargin.models.file import checksum
+from maxmargin.data.tensors import checksum
 from tests.conftest import tall
 from tests.models.conftest import plain_model, table_model
 
