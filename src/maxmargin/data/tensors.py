@@ -153,8 +153,10 @@ def _checked(raw: bytes, n_bytes: int, format: str, version: str) -> Header:
     except (ValueError, RecursionError) as error:
         raise BadFile("header", f"this is no valid JSON: {error}") from None
     metadata = header.pop("__metadata__", None)
-    if not isinstance(metadata, dict) or metadata.get("format") != format:
-        raise BadFile("metadata", f"this safetensors file was not written by maxmargin as a {format} file")
+    found = metadata.get("format") if isinstance(metadata, dict) else None
+    if not isinstance(metadata, dict) or found != format:
+        whose = f"its format is {found!r}, not {format!r}" if isinstance(found, str) else "it has no format"
+        raise BadFile("metadata", f"this safetensors file was not written by maxmargin for this purpose: {whose}")
     if metadata.get("format_version") != version:
         raise BadFile(
             "metadata 'format_version'",
