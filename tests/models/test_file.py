@@ -278,9 +278,9 @@ def with_huge_arrays(header):
 @pytest.mark.parametrize(
     ("kind", "problem"),
     [
-        ("zeros", "no such file"),
+        ("zeros", "no model file"),
         ("long header", "expected a JSON object"),
-        ("foreign", "not written by maxmargin for this purpose"),
+        ("foreign", "not written by maxmargin as a model file"),
         ("version", "format '2'"),
         ("tail", "sizes of the tensors are wrong"),
         ("sizes", "expected shape"),

@@ -11,6 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxmargin.data.arrow_sizes import size_of_parquet, sizes_of_messages
 from maxmargin.data.errors import DataError, MissingLabel, need
 from maxmargin.data.files import open_plain
 from maxmargin.data.labels import plain_labels
@@ -53,30 +54,11 @@ def read_parquet(
     limit = byte_limit(path, max_bytes, packed=True)
     with open_plain(path) as file, readable(path, "Parquet"):
         opened = parquet.ParquetFile(file)
-        size = unpacked_size(opened)
+        size = size_of_parquet(opened)
         if limit is not None and size > limit:
             raise too_large(str(path), size, limit)
         arrow = opened.read()
     return table_from_arrow(arrow, str(path), target=target, drop=drop)
-
-
-def unpacked_size(file: Any) -> int:
-    """Bytes that the columns of an open Parquet file have once they are unpacked, as its list of contents says.
-
-    Numbers that repeat take next to nothing in the file, even unpacked: each cell counts with the width of its type.
-    """
-    contents, schema = file.metadata, file.schema_arrow
-    groups = [contents.row_group(k) for k in range(contents.num_row_groups)]
-    stored = sum(group.total_byte_size for group in groups)
-    return max(stored, contents.num_rows * sum(_width(kind) for kind in schema.types))
-
-
-def _width(kind: Any) -> int:
-    """Bytes of a cell; of text, of its place alone."""
-    try:
-        return max(1, int(kind.bit_width) // 8)
-    except ValueError:
-        return 4
 
 
 def read_arrow(
@@ -93,13 +75,10 @@ def read_arrow(
     """
     pa = import_arrow("reading Arrow files")
     limit = byte_limit(path, max_bytes, packed=True)
-    batches: list[Any] = []
     # Python's own open says best what is wrong with a path.
     with open_plain(path), readable(path, "Arrow"), pa.OSFile(os.fspath(path), "rb") as file:
-        opened = open_ipc(file)
-        for batch in record_batches(opened, limit, str(path)):
-            batches.append(batch)
-        arrow = pa.Table.from_batches(batches, opened.schema)
+        refuse_too_large(file, limit, str(path))
+        arrow = open_ipc(file).read_all()
     return table_from_arrow(arrow, str(path), target=target, drop=drop)
 
 
@@ -111,15 +90,16 @@ def open_ipc(file: Any) -> Any:
     return pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)
 
 
-def record_batches(opened: Any, limit: int | None, source: str) -> Iterator[Any]:
-    """All record batches, until they are beyond the limit."""
-    is_file = hasattr(opened, "num_record_batches")
+def refuse_too_large(file: Any, limit: int | None, source: str) -> None:
+    """An error for an Arrow file or stream beyond the limit; afterwards the file stands at its beginning."""
+    if limit is None:
+        return
     size = 0
-    for batch in (opened.get_batch(k) for k in range(opened.num_record_batches)) if is_file else opened:
-        size += batch.nbytes
-        if limit is not None and size > limit:
+    for n_bytes in sizes_of_messages(file):
+        size += n_bytes
+        if size > limit:
             raise too_large(source, size, limit)
-        yield batch
+    file.seek(0)
 
 
 @contextmanager

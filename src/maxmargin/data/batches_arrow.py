@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.data.arrow import import_arrow, labels_from, open_ipc, readable, unpacked_size
+from maxmargin.data.arrow import import_arrow, labels_from, open_ipc, readable, refuse_too_large
+from maxmargin.data.arrow_sizes import size_of_parquet
 from maxmargin.data.batches_pieces import (
     HEAD,
     Anchor,
@@ -135,7 +136,7 @@ class ParquetPieces(ColumnPieces):
         with open(self.path, "rb") as raw:
             file = parquet.ParquetFile(raw, buffer_size=PAGE, pre_buffer=False)
             n_rows, disk = file.metadata.num_rows, 0
-            if self.max_bytes is not None and (size := unpacked_size(file)) > self.max_bytes:
+            if self.max_bytes is not None and (size := size_of_parquet(file)) > self.max_bytes:
                 raise too_large(self.source, size, self.max_bytes)
             for group in range(file.metadata.num_row_groups):
                 in_group = file.metadata.row_group(group).num_rows
@@ -167,31 +168,23 @@ class ArrowPieces(ColumnPieces):
         """Number and content of each record batch from the first on, the shares of the file before and behind, and the
         bytes on disk that it depends on (of a file with a list of contents, all).
         """
-        reader, n_bytes = open_ipc(file), 0
+        reader = open_ipc(file)
         if hasattr(reader, "num_record_batches"):
             n = reader.num_record_batches
             for i in range(first, n):
-                batch = reader.get_batch(i)
-                n_bytes = self._counted(n_bytes, batch)
-                yield i, batch, i / n, (i + 1) / n, self.size
+                yield i, reader.get_batch(i), i / n, (i + 1) / n, self.size
             return
         before = 0.0
         for i, batch in enumerate(reader):
             behind = min(1.0, file.tell() / self.size)
-            n_bytes = self._counted(n_bytes, batch)
             if i >= first:
                 yield i, batch, before, behind, file.tell()
             before = behind
 
-    def _counted(self, n_bytes: int, batch: Any) -> int:
-        n_bytes += batch.nbytes
-        if self.max_bytes is not None and n_bytes > self.max_bytes:
-            raise too_large(self.source, n_bytes, self.max_bytes)
-        return n_bytes
-
     def _tables(self, begin: Anchor | None, rows: int) -> Iterator[tuple[Any, Anchor, Anchor]]:
         at = begin or {"row": 0, "share": 0.0, "disk": 0, "batch": 0, "offset": 0}
         with open(self.path, "rb"), self.pa.OSFile(os.fspath(self.path), "rb") as file:
+            refuse_too_large(file, self.max_bytes, self.source)
             for i, batch, before, behind, disk in self._record_batches(file, at["batch"]):
                 offset = at["offset"] if i == at["batch"] else 0
                 n = batch.num_rows

@@ -27,10 +27,10 @@ def memory_of_this_machine() -> int:
     True
     """
     try:
-        memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+        n_pages, page = os.sysconf("SC_PHYS_PAGES"), os.sysconf("SC_PAGE_SIZE")
     except (ValueError, OSError, AttributeError):
-        memory = 0
-    found = [memory if memory > 0 else UNKNOWN_MEMORY]
+        n_pages = page = 0
+    found = [n_pages * page if min(n_pages, page) > 0 else UNKNOWN_MEMORY]
     for name in CGROUP_LIMITS:
         try:
             found.append(int(Path(name).read_text()))
@@ -65,10 +65,14 @@ def byte_limit(path: str | os.PathLike[str], max_bytes: int | None, *, packed: b
 
 def too_large(source: str, size: int, limit: int, place: str = "file") -> DataError:
     """The error for content beyond the limit; ``size``: what is known of it so far."""
+    try:
+        on_disk = f", from {in_words(os.path.getsize(source))} on disk"
+    except OSError:
+        on_disk = ""
     return DataError(
         source,
         place,
-        f"unpacked, this is {in_words(size)} or more, and the limit is {in_words(limit)}. If it is meant to be that "
+        f"unpacked, this is {in_words(size)} or more{on_disk}, and the limit is {in_words(limit)}. If it is meant to be that "
         "large, allow more with max_bytes=... (--max-bytes), or read it in parts (open_batches, fit_stream)",
     )
 

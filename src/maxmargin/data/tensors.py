@@ -7,7 +7,6 @@ four texts: ``format``, ``format_version``, ``document`` and ``sha256``.
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import os
 from dataclasses import dataclass
@@ -62,10 +61,10 @@ class Header:
 class TensorFile:
     """A file whose header was read and checked, with the arrays yet to come."""
 
-    def __init__(self, file: IO[bytes], size: int, format: str, version: str) -> None:
+    def __init__(self, file: IO[bytes], size: int, format: str, version: str, what: str) -> None:
         self._file = file
-        self._begin, raw = _raw_header(file, size)
-        self.header = _checked(raw, size - self._begin, format, version)
+        self._begin, raw = _raw_header(file, size, what)
+        self.header = _checked(raw, size - self._begin, format, version, what)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """All arrays, if the checksum fits."""
@@ -106,8 +105,9 @@ def to_bytes(document: str, tensors: dict[str, NDArray[Any]], format: str, versi
 
     Examples
     --------
+    >>> import io
     >>> blob = to_bytes('{"a": 1}', {"x": np.arange(3.0)}, "example", "1")
-    >>> file = TensorFile(io.BytesIO(blob), len(blob), "example", "1")
+    >>> file = TensorFile(io.BytesIO(blob), len(blob), "example", "1", "example")
     >>> file.header.document, file.arrays()["x"]
     ({'a': 1}, array([0., 1., 2.]))
     """
@@ -124,30 +124,30 @@ def to_bytes(document: str, tensors: dict[str, NDArray[Any]], format: str, versi
     return b"".join([len(text).to_bytes(8, "little"), text, *parts])
 
 
-def open_tensors(file: IO[bytes], format: str, version: str) -> TensorFile:
-    """The file, once its header passed every check; its size is known before anything in it is believed."""
+def open_tensors(file: IO[bytes], format: str, version: str, what: str) -> TensorFile:
+    """The file, once its header passed every check; ``what`` is what messages call such a file."""
     size = file.seek(0, os.SEEK_END)
     file.seek(0)
-    return TensorFile(file, size, format, version)
+    return TensorFile(file, size, format, version, what)
 
 
-def _raw_header(file: IO[bytes], size: int) -> tuple[int, bytes]:
+def _raw_header(file: IO[bytes], size: int, what: str) -> tuple[int, bytes]:
     """Where the arrays begin, and the header's bytes."""
     if size < 8:
-        raise BadFile("file", f"this is no such file: it has {size} bytes")
+        raise BadFile("file", f"this is no {what}: it has {size} bytes")
     length = int.from_bytes(file.read(8), "little")
     if length > min(size - 8, MOST_HEADER):
-        raise BadFile("header", "this is no such file, or its end is missing")
+        raise BadFile("header", f"this is no {what}, or its end is missing")
     first = file.read(min(length, 1))
     if first != b"{":
-        raise BadFile("header", "this is no such file: expected a JSON object")
+        raise BadFile("header", f"this is no {what}: expected a JSON object")
     raw = first + file.read(length - 1)
     if len(raw) != length:
         raise BadFile("file", "its end is missing")
     return 8 + length, raw
 
 
-def _checked(raw: bytes, n_bytes: int, format: str, version: str) -> Header:
+def _checked(raw: bytes, n_bytes: int, format: str, version: str, what: str) -> Header:
     try:
         header = strict_json(raw.decode())
     except (ValueError, RecursionError) as error:
@@ -156,12 +156,12 @@ def _checked(raw: bytes, n_bytes: int, format: str, version: str) -> Header:
     found = metadata.get("format") if isinstance(metadata, dict) else None
     if not isinstance(metadata, dict) or found != format:
         whose = f"its format is {found!r}, not {format!r}" if isinstance(found, str) else "it has no format"
-        raise BadFile("metadata", f"this safetensors file was not written by maxmargin for this purpose: {whose}")
+        raise BadFile("metadata", f"this safetensors file was not written by maxmargin as a {what}: {whose}")
     if metadata.get("format_version") != version:
         raise BadFile(
             "metadata 'format_version'",
             f"the file has format {metadata.get('format_version')!r}, this version of maxmargin reads {version!r}; use "
-            "the version that wrote it, or train again",
+            "the version that wrote it, or make it again",
         )
     if sorted(metadata) != list(METADATA) or not all(isinstance(value, str) for value in metadata.values()):
         raise BadFile("metadata", f"expected exactly the texts {list(METADATA)}")

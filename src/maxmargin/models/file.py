@@ -150,7 +150,7 @@ def from_bytes(blob: bytes, source: str = "model") -> Model:
 
 def _read(file: IO[bytes], source: str) -> Model:
     try:
-        opened = tensors.open_tensors(file, FORMAT, FORMAT_VERSION)
+        opened = tensors.open_tensors(file, FORMAT, FORMAT_VERSION, "model file")
         header = opened.header
         check_shapes(header.document, {n: (e.shape, e.dtype) for n, e in header.entries.items()}, source)
         arrays = opened.arrays()

@@ -71,7 +71,7 @@ class Checkpoint:
             return None
         try:
             with open_plain(self.path) as file:
-                opened = tensors.open_tensors(file, FORMAT, FORMAT_VERSION)
+                opened = tensors.open_tensors(file, FORMAT, FORMAT_VERSION, "checkpoint")
                 document, arrays = opened.header.document, opened.arrays()
                 self._compare(document)
                 return self._restore(document, arrays)
