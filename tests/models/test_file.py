@@ -15,8 +15,8 @@ import scipy.sparse as sp
 
 import maxmargin
 from maxmargin import InputError, LinearSVC, ModelFileError, load, save
-from maxmargin.models import from_bytes, to_bytes
 from maxmargin.data.tensors import checksum
+from maxmargin.models import from_bytes, to_bytes
 from tests.conftest import tall
 from tests.models.conftest import plain_model, table_model
 
@@ -209,7 +209,10 @@ HEADER_FORGERIES = {
     "version": (lambda h, b: h["__metadata__"].update(format_version="2") or b, "format '2'"),
     "no metadata": (lambda h, b: h.pop("__metadata__") and b, "metadata"),
     "text": (lambda h, b: h["__metadata__"].update(document="[") or b, "document.*JSON"),
-    "other text": (lambda h, b: h["__metadata__"].update(document=h["__metadata__"]["document"] + " ") or b, "checksum"),
+    "other text": (
+        lambda h, b: h["__metadata__"].update(document=h["__metadata__"]["document"] + " ") or b,
+        "checksum",
+    ),
 }
 
 
@@ -225,7 +228,7 @@ def test_forged_headers(name):
 def test_numbers_that_are_none_are_refused_even_if_the_checksum_fits():
     header, body = unpacked(to_bytes(plain_model()))
     body = not_a_number(header, body)
-    with pytest.raises(ModelFileError, match="coef.*finite"):
+    with pytest.raises(ModelFileError, match=r"coef.*finite"):
         from_bytes(with_document(packed(header, body), lambda document: None))
 
 

@@ -89,7 +89,7 @@ def test_a_cut_checkpoint_is_refused(size, tmp_path):
     saved = tmp_path / "c"
     fitted(MACHINES[0], BATCHES, saved)
     saved.write_bytes(saved.read_bytes()[:size])
-    with pytest.raises(DataError, match="not a checkpoint of this version, or it is damaged.*delete it"):
+    with pytest.raises(DataError, match=r"not a checkpoint of this version, or it is damaged.*delete it"):
         fitted(MACHINES[0], BATCHES, saved)
 
 
@@ -153,9 +153,11 @@ def test_a_machine_that_diverged_is_saved_and_loaded(tmp_path):
 
 def text_of(kind, rows, labels):
     if kind.startswith("svm"):
-        lines = [" ".join([str(y), *(f"{j + 1}:{v}" for j, v in enumerate(x))]) for x, y in zip(rows, labels)]
+        lines = [
+            " ".join([str(y), *(f"{j + 1}:{v}" for j, v in enumerate(x))]) for x, y in zip(rows, labels, strict=True)
+        ]
     else:
-        lines = [",".join(map(str, [*x, y])) for x, y in zip(rows, labels)]
+        lines = [",".join(map(str, [*x, y])) for x, y in zip(rows, labels, strict=True)]
     return ("\n".join(lines) + "\n").encode()
 
 
@@ -215,7 +217,7 @@ def test_a_source_whose_rows_changed_is_refused(kind, when, tmp_path, monkeypatc
     other[0, 0], other[1, 0] = X[1, 0], X[0, 0]  # the same size, if digits are not packed
     write(path, kind, other, Y)
     assert kind in ("svm gz", "parquet") or path.stat().st_size == before
-    with pytest.raises(DataError, match="not those that were read before|it was cut") as caught:
+    with pytest.raises(DataError, match=r"not those that were read before|it was cut") as caught:
         fitted(machine, path, saved, batch_rows=100, n_passes=n_passes)
     assert "delete the checkpoint" in str(caught.value)
     write(path, kind, X, Y)
@@ -264,7 +266,7 @@ def test_a_file_that_was_cut_is_refused(tmp_path, monkeypatch):
     machine = mm.Perceptron(shuffle=False, tol=None)
     stopped(machine, path, saved, monkeypatch, 4)
     os.truncate(path, len(text_of("svm", X[:200], Y[:200])))
-    with pytest.raises(DataError, match="but .* of it were read before: it was cut"):
+    with pytest.raises(DataError, match=r"but .* of it were read before: it was cut"):
         fitted(machine, path, saved, batch_rows=100)
 
 
@@ -286,7 +288,7 @@ def test_batches_that_changed_are_refused(source, tmp_path, monkeypatch):
     rows, labels = BATCHES[1]
     for other in ((-rows, labels), (rows, 1 - labels), (rows[:-1], labels[:-1])):
         batches = [BATCHES[0], other, *BATCHES[2:]]
-        with pytest.raises(DataError, match="first 3 batches are not those of before.*delete the checkpoint|of before"):
+        with pytest.raises(DataError, match=r"first 3 batches are not those of before.*delete it"):
             fitted(machine, source(batches), saved)
     with pytest.raises(DataError, match="only 2 batches"):
         fitted(machine, source(BATCHES[:2]), saved)
@@ -297,7 +299,7 @@ def test_batches_that_changed_are_refused(source, tmp_path, monkeypatch):
 def test_what_was_read_is_hashed_once(tmp_path, monkeypatch):
     from maxmargin.data import seal
 
-    path, saved = tmp_path / "rows.svm", tmp_path / "c"
+    path = tmp_path / "rows.svm"
     write(path, "svm", X, Y)
     n_bytes, plain = [0], seal.hashlib.sha256
 

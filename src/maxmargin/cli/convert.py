@@ -73,9 +73,7 @@ def convert(
     output = Output(as_json)
     check_target(to, data)
     layout: dict[str, Any] = {"na": na, "header": header, "delimiter": delimiter, "decimal": decimal}
-    table = read(
-        data, target=target, drop=drop, format=format, zero_based=zero_based, max_bytes=max_bytes, **layout
-    )
+    table = read(data, target=target, drop=drop, format=format, zero_based=zero_based, max_bytes=max_bytes, **layout)
     if not table.is_matrix:
         if missing is MissingName.drop:
             table = table.take(complete_rows(table, text=text.value))

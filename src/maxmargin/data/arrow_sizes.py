@@ -20,7 +20,7 @@ def size_of_parquet(file: Any) -> int:
     contents, schema = file.metadata, file.schema_arrow
     groups = [contents.row_group(k) for k in range(contents.num_row_groups)]
     stored = sum(group.total_byte_size for group in groups)
-    return max(stored, contents.num_rows * sum(_width(kind) for kind in schema.types))
+    return max(int(stored), int(contents.num_rows) * sum(_width(kind) for kind in schema.types))
 
 
 def _width(kind: Any) -> int:
@@ -40,8 +40,7 @@ def sizes_of_messages(file: Any) -> Iterator[int]:
     >>> table, file = pa.table({"a": [0.0] * 1000}), io.BytesIO()
     >>> with pa.ipc.new_stream(file, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
     ...     writer.write_table(table)
-    >>> _ = file.seek(0)
-    >>> list(sizes_of_messages(pa.PythonFile(file)))
+    >>> list(sizes_of_messages(pa.BufferReader(file.getvalue())))
     [0, 8000]
     """
     import pyarrow as pa  # whoever opened the file has it

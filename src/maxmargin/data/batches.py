@@ -13,22 +13,20 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from maxmargin.data.batches_arrow import ArrowPieces, NpzPieces, ParquetPieces
 from maxmargin.data.batches_csv import CsvPieces
 from maxmargin.data.batches_pieces import Piece, PieceReader
+from maxmargin.data.batches_survey import Survey, Tally
 from maxmargin.data.batches_svmlight import SvmlightPieces
 from maxmargin.data.csv import CsvOptions
 from maxmargin.data.errors import DataError
 from maxmargin.data.formats import _known, format_of
-from maxmargin.data.labels import plain_labels
 from maxmargin.data.limits import byte_limit
 from maxmargin.data.seal import Beginning, Seal, is_seal
 from maxmargin.data.table import Target
 from maxmargin.positions import shown
 
-MOST_CLASSES = 1000
 MISSING = ("error", "drop")
 # What a position consists of.
 POSITION: dict[str, Any] = {
@@ -52,25 +50,6 @@ class Batch:
     y: Any
     first_row: int
     position: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What one pass over a file tells.
-
-    Attributes
-    ----------
-    n_rows, n_features : the shape.
-    classes : the labels that occur, sorted; None if there are more than 1000, or no labels.
-    largest_squared_norm : of a row.
-    zero_based : whether the columns of a svmlight file count from 0; None for other formats.
-    """
-
-    n_rows: int
-    n_features: int
-    classes: NDArray[Any] | None
-    largest_squared_norm: float
-    zero_based: bool | None
 
 
 class Batches:
@@ -183,7 +162,7 @@ class Batches:
         """One pass over the file; what it told is remembered."""
         self._refuse_change()
         if self._survey is None:
-            tally = _Tally()
+            tally = Tally()
             for piece in self._watched(self._reader.first_pass()):
                 tally.add(piece.X, piece.y)
             if tally.n_rows == 0:
@@ -249,8 +228,8 @@ class Batches:
                 str(self.path),
                 "file",
                 f"this file has {self.n_bytes} bytes of {self.format}, but the position is one in {start['size']} "
-                f"bytes of {start['format']}: the file changed, or is another one; start from the beginning, or, if it has "
-                "only grown, verify() it with a seal of what was read",
+                f"bytes of {start['format']}: the file changed, or is another one; start from the beginning. (A file "
+                "that has only grown can be verified: seal, verify.)",
             )
 
     def _refuse_change(self) -> None:
@@ -265,39 +244,6 @@ class Batches:
         dropping = getattr(self._reader, "missing", "error") == "drop"
         problem = "every row has a missing value; fill them, or leave out columns (drop=...)"
         return DataError(str(self.path), "file", problem if dropping else "there are no rows")
-
-
-class _Tally:
-    """Sums over the rows seen so far."""
-
-    def __init__(self) -> None:
-        self.n_rows, self.largest = 0, 0.0
-        self.labels: NDArray[Any] | None = None
-        self.too_many = False
-
-    def add(self, X: Any, y: Any) -> None:
-        if X.shape[0] == 0:
-            return
-        self.n_rows += int(X.shape[0])
-        self.largest = max(self.largest, _largest_squared_norm(X))
-        if y is None or self.too_many:
-            return
-        found = np.unique(y)
-        self.labels = found if self.labels is None else np.unique(np.concatenate([self.labels, found]))
-        self.too_many = len(self.labels) > MOST_CLASSES
-
-    def survey(self, n_features: int, zero_based: bool | None) -> Survey:
-        classes = None if self.labels is None or self.too_many else plain_labels(self.labels)
-        return Survey(self.n_rows, n_features, classes, self.largest, zero_based)
-
-
-def _largest_squared_norm(X: Any) -> float:
-    with np.errstate(over="ignore"):
-        if not sp.issparse(X):
-            return float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max())
-        begins = X.indptr[:-1][np.diff(X.indptr) > 0].astype(np.intp)  # reduceat gives empty rows something
-        squares = X.data.astype(np.float64) ** 2
-        return float(np.add.reduceat(squares, begins).max()) if len(begins) else 0.0
 
 
 def _joined(parts: list[tuple[Any, Any]]) -> tuple[Any, Any]:

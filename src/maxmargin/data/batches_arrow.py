@@ -245,6 +245,5 @@ def _row_anchor(row: int, n_rows: int, disk: int) -> Anchor:
 def _end_of_group(group: Any) -> int:
     """Where the columns of a row group end in the file."""
     columns = [group.column(k) for k in range(group.num_columns)]
-    return max(
-        (column.dictionary_page_offset or column.data_page_offset) + column.total_compressed_size for column in columns
-    )
+    ends = [(c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size for c in columns]
+    return int(max(ends))

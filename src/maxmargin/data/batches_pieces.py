@@ -20,8 +20,8 @@ from maxmargin.data.table import Table, Target, find_target, unique_names
 HEAD = 1 << 20  # bytes of a file that decide what its columns and labels are, whatever the size of a batch
 LONGEST_ROW = 1 << 26  # bytes of text
 
-# A place between two rows, as JSON: "row" rows and the share "share" of the file are before it, and these rows depend on
-# the first "disk" bytes of the file; the other entries are what the format needs to get there.
+# A place between two rows, as JSON: "row" rows and the share "share" of the file are before it, and these rows depend
+# on the first "disk" bytes of the file; the other entries are what the format needs to get there.
 Anchor = dict[str, Any]
 
 

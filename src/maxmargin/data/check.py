@@ -181,7 +181,9 @@ def _check_table(table: Table, findings: Findings) -> None:
     names, kinds = list(table.names or ()), table.columns.schema.types
     texts = columns_of(is_text_type, kinds)
     findings.add_columns(
-        "text", [names[k] for k in texts], lambda k: _text_problem(names[texts[k]], table.columns[texts[k]], findings.plan)
+        "text",
+        [names[k] for k in texts],
+        lambda k: _text_problem(names[texts[k]], table.columns[texts[k]], findings.plan),
     )
     numbers = Summaries.of(table.columns)
     gappy = _gappy_columns(table.columns, numbers)

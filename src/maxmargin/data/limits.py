@@ -72,8 +72,8 @@ def too_large(source: str, size: int, limit: int, place: str = "file") -> DataEr
     return DataError(
         source,
         place,
-        f"unpacked, this is {in_words(size)} or more{on_disk}, and the limit is {in_words(limit)}. If it is meant to be that "
-        "large, allow more with max_bytes=... (--max-bytes), or read it in parts (open_batches, fit_stream)",
+        f"unpacked, this is {in_words(size)} or more{on_disk}, and the limit is {in_words(limit)}. If it is meant to "
+        "be that large, allow more with max_bytes=... (--max-bytes), or read it in parts (open_batches, fit_stream)",
     )
 
 

@@ -82,9 +82,7 @@ def columns_of(is_wanted: Callable[[Any], bool], kinds: Sequence[Any]) -> list[i
 def is_numeric(kind: Any) -> bool:
     """Whether a type is one of numbers or truth values."""
     types = import_arrow("reading columns").types
-    return bool(
-        types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind)
-    )
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_boolean(kind) or types.is_decimal(kind))
 
 
 def _matrix(columns: Any) -> NDArray[np.float64]:

@@ -15,8 +15,6 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.data.files import open_plain
-
 DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
 METADATA = ("document", "format", "format_version", "sha256")
 MOST_HEADER = 100_000_000  # bytes, the limit of safetensors itself
@@ -72,7 +70,7 @@ class TensorFile:
         for name, entry in sorted(self.header.entries.items(), key=lambda item: item[1].begin):
             array = np.empty(entry.shape, dtype=entry.dtype)
             self._file.seek(self._begin + entry.begin)
-            view = memoryview(array.reshape(-1).view(np.uint8))
+            view = array.reshape(-1).view(np.uint8).data
             if self._file.readinto(view) != len(view):  # type: ignore[attr-defined]
                 raise BadFile("file", "its end is missing")
             found[name] = array
@@ -96,7 +94,7 @@ def checksum(document: str, tensors: dict[str, Any]) -> str:
     state = hashlib.sha256(document.encode())
     for name, tensor in sorted(tensors.items()):
         state.update(f"{name}{tensor.dtype.str}{tensor.shape}".encode())
-        state.update(np.ascontiguousarray(tensor).reshape(-1).view(np.uint8))
+        state.update(np.ascontiguousarray(tensor).reshape(-1).view(np.uint8).data)
     return state.hexdigest()
 
 
@@ -184,7 +182,8 @@ def _entry(name: str, value: Any) -> Entry:
     place = f"tensor {name!r}"
     if not isinstance(value, dict) or value.get("dtype") not in list(DTYPES):  # it may be a list itself
         raise BadFile(place, f"expected a dtype of {sorted(DTYPES)}")
-    shape, offsets = value.get("shape"), value.get("data_offsets")
+    shape: Any = value.get("shape")
+    offsets: Any = value.get("data_offsets")
     if set(value) != {"dtype", "shape", "data_offsets"} or not (_are_sizes(shape) and _are_sizes(offsets)):
         raise BadFile(place, "in the header, expected exactly dtype, shape and data_offsets, with whole numbers")
     if not 1 <= len(shape) <= MOST_DIMENSIONS:

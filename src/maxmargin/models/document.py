@@ -232,9 +232,7 @@ def check_shapes(document: Any, found: Shapes, source: str) -> None:
         if name not in expected:
             raise ModelFileError(source, f"tensor {name!r}", "unknown tensor")
         if shape != expected[name] or dtype.kind != ("i" if name == "rows" else "f"):
-            raise ModelFileError(
-                source, f"tensor {name!r}", f"expected shape {expected[name]}, got {shape} of {dtype}"
-            )
+            raise ModelFileError(source, f"tensor {name!r}", f"expected shape {expected[name]}, got {shape} of {dtype}")
     if "intercept" not in found:
         raise ModelFileError(source, "tensor 'intercept'", "it is missing")
     if "mean" in found and "scale" not in found:

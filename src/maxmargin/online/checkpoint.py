@@ -58,8 +58,8 @@ class Checkpoint:
         }
         if "classes_" in vars(machine) and machine.classes_.dtype.kind not in CLASS_KINDS:
             raise ValueError(
-                f"this machine cannot be saved: its labels are {machine.classes_.dtype}; use labels that are numbers or "
-                "text"
+                f"this machine cannot be saved: its labels are {machine.classes_.dtype}; use labels that are numbers "
+                "or text"
             )
         blob = tensors.to_bytes(json.dumps(document, allow_nan=False), arrays, FORMAT, FORMAT_VERSION)
         with atomic_write(self.path) as file:
@@ -95,7 +95,7 @@ class Checkpoint:
         machine = self.machine
         machine._check_passes()
         attributes = self._known("attribute", document["attributes"], machine._kept)
-        allowed = dict.fromkeys((*machine._numbers, *COUNTS), bool)
+        allowed: dict[str, type] = dict.fromkeys((*machine._numbers, *COUNTS), bool)
         memories = [Memory({}, self._known("number", numbers, allowed)) for numbers in document["numbers"]]
         for key, array in arrays.items():
             k, _, name = key.partition(".")

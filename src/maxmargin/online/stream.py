@@ -102,7 +102,9 @@ class _Given:
             arrays = [np.asarray(part)]
         self._state.update(f"{np.shape(part)}".encode())
         for array in arrays:
-            content = repr(array.tolist()).encode() if array.dtype.kind == "O" else np.ascontiguousarray(array).tobytes()
+            content = (
+                repr(array.tolist()).encode() if array.dtype.kind == "O" else np.ascontiguousarray(array).tobytes()
+            )
             self._state.update(array.dtype.str.encode())
             self._state.update(content)
             self._n_bytes += len(content)
@@ -121,9 +123,8 @@ class _Given:
         expected, self._expected = self._expected, None
         if n < first or (expected is not None and expected != self.seal(n)):
             what = f"there are only {n} batches" if n < first else f"the first {n} batches are not those of before"
-            raise DataError(
-                self.name, f"batch {n}", f"{what}, and the checkpoint is that of a machine that has learned from {first}"
-            )
+            problem = f"{what}, but the machine of the checkpoint has learned from {first}; delete it to start afresh"
+            raise DataError(self.name, f"batch {n}", problem)
 
     def share(self, position: Any) -> float | None:
         return None
