@@ -193,7 +193,8 @@ def test_summaries_are_those_of_each_column():
 
     rng = np.random.default_rng(0)
     floats = rng.standard_normal(50)
-    floats[[3, 7]], singles = np.nan, floats.astype(np.float32)
+    floats[[3, 7]] = np.nan
+    singles = floats.astype(np.float32)
     columns = {
         "floats": pa.array(floats),
         "gaps": pa.array([None, *floats[1:]], from_pandas=True),
