@@ -313,6 +313,20 @@ def test_a_file_of_many_gigabytes_is_refused_by_its_header(kind, problem, tmp_pa
     assert counted.n_read <= len(head) + 3 * 4096
 
 
+def test_the_library_of_the_format_reads_our_files(tmp_path):
+    from safetensors import safe_open
+    from safetensors.numpy import load as unpack
+
+    model = plain_model()
+    blob = to_bytes(model)
+    tensors = unpack(blob)
+    assert sorted(tensors) == ["coef", "dual", "intercept"]
+    np.testing.assert_array_equal(tensors["coef"], model.machine.coef_)
+    (tmp_path / "m.safetensors").write_bytes(blob)
+    with safe_open(tmp_path / "m.safetensors", framework="numpy") as file:
+        assert file.metadata()["format"] == "maxmargin"
+
+
 def test_a_good_file_is_read_once(tmp_path, counted):
     model = plain_model()
     path = tmp_path / "m.safetensors"
