@@ -138,7 +138,7 @@ class _File:
     def __init__(self, source: Any, options: dict[str, Any]) -> None:
         self.batches: Batches = open_batches(source, **options)
         self.name = Path(source).name
-        chosen = {name: repr(value) for name, value in sorted(options.items())}
+        chosen = {name: repr(value) for name, value in sorted(options.items()) if name != "max_bytes"}
         self.identity: dict[str, Any] = {"name": self.name, "options": chosen}
         self._survey: Any = None
         self._last: Any = None  # the position behind the last batch
