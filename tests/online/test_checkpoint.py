@@ -243,21 +243,41 @@ def test_a_file_may_grow(kind, stop, tmp_path, monkeypatch):
     assert went_on.t_ == len(first) + 600
 
 
+def killed_at_the_end_of_a_pass(machine, source, saved, monkeypatch, **options):
+    """As a process that was killed behind the last batch, before the pass was counted."""
+    from maxmargin.online.stream import _Run
+
+    def die(self):
+        raise SystemError("killed")
+
+    monkeypatch.setattr(_Run, "_count", die)
+    with pytest.raises(SystemError):
+        fitted(machine, source, saved, **options)
+    monkeypatch.undo()
+
+
 def test_a_last_line_that_goes_on_is_refused(tmp_path, monkeypatch):
     path, saved = tmp_path / "rows.svm", tmp_path / "c"
     path.write_bytes(text_of("svm", X, Y)[:-1])
     machine = mm.Perceptron(shuffle=False, tol=None)
-    learn = machine.__class__.fit_stream
-    from maxmargin.online.stream import _Run
-
-    monkeypatch.setattr(_Run, "_count", lambda self: (_ for _ in ()).throw(SystemError("killed")))
-    with pytest.raises(SystemError):
-        learn(machine, path, checkpoint=saved, checkpoint_seconds=0.0, batch_rows=100)
-    monkeypatch.undo()
+    killed_at_the_end_of_a_pass(machine, path, saved, monkeypatch, batch_rows=100)
     with path.open("ab") as file:
         file.write(b"5\n")
     with pytest.raises(DataError, match="line 600: the last line had no line end when it was read"):
-        learn(machine, path, checkpoint=saved, batch_rows=100)
+        fitted(machine, path, saved, batch_rows=100)
+
+
+@pytest.mark.parametrize("kind", [*KINDS, "batches"])
+def test_a_pass_that_only_had_to_be_counted(kind, tmp_path, monkeypatch):
+    path, saved = tmp_path / f"rows{KINDS.get(kind, '')}", tmp_path / "c"
+    machine, options = mm.Perceptron(shuffle=False, tol=None), {}
+    if kind != "batches":
+        write(path, kind, X, Y)
+        options = {"batch_rows": 100}
+    source = BATCHES if kind == "batches" else path
+    killed_at_the_end_of_a_pass(machine, source, saved, monkeypatch, **options)
+    assert fitted(machine, source, saved, **options).t_ == 600
+    assert fitted(machine, source, saved, n_passes=2, **options).t_ == 1200
 
 
 def test_a_file_that_was_cut_is_refused(tmp_path, monkeypatch):

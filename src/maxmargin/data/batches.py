@@ -119,12 +119,12 @@ class Batches:
         _ = self.n_features  # a svmlight file may need a first pass
         return self._cut(self._watched(self._reader.pieces(start["from"] if start else None)), start)
 
-    def seal(self, position: dict[str, Any]) -> Seal:
+    def seal(self, position: dict[str, Any] | None) -> Seal:
         """A digest of all bytes of the file that the rows before a position depend on, for :meth:`verify`.
 
-        Each byte is read once more for it, however often this is called.
+        Each byte is read once more for it, however often this is called; what was sealed or verified before stays in.
         """
-        found = self._beginning.up_to(position["bytes"])
+        found = self._beginning.up_to(0 if position is None else position["bytes"])
         self._refuse_change()
         return found
 

@@ -205,7 +205,7 @@ def gaps(values: Any) -> NDArray[np.bool_]:
     pa = import_arrow("reading columns")
     if pa.types.is_floating(values.type):  # NumPy gets NaN for none, and asks faster than PyArrow
         array = values.to_numpy(zero_copy_only=False) if isinstance(values, pa.Array) else values.to_numpy()
-        return np.isnan(array)
+        return np.asarray(np.isnan(array))
     if not values.null_count:
         return np.zeros(len(values), dtype=bool)
     return np.asarray(values.is_null().to_numpy())
