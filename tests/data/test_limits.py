@@ -68,14 +68,14 @@ def test_more_than_the_limit_is_refused(kind, tmp_path):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_the_default_is_half_of_the_memory(kind, tmp_path, monkeypatch):
+def test_the_default_is_a_quarter_of_the_memory(kind, tmp_path, monkeypatch):
     path = written(tmp_path, kind)
-    monkeypatch.setattr(limits, "memory_of_this_machine", lambda: 2 * LIMIT)
+    monkeypatch.setattr(limits, "memory_of_this_machine", lambda: 4 * LIMIT)
     with pytest.raises(DataError, match="the limit is 195 kB"):
         read_table(path)
     if kind != "npz":  # parts of a file do not fill the memory
         assert survey(path).n_rows > ROWS
-    monkeypatch.setattr(limits, "memory_of_this_machine", lambda: 200 * LIMIT)
+    monkeypatch.setattr(limits, "memory_of_this_machine", lambda: 400 * LIMIT)
     read_table(path)
 
 
@@ -96,7 +96,7 @@ def test_unpacking_stops_at_the_limit(kind, tmp_path, monkeypatch):
 
 
 def test_plain_text_has_no_limit_unless_one_is_given(tmp_path, monkeypatch):
-    monkeypatch.setattr(limits, "memory_of_this_machine", lambda: 2 * LIMIT)
+    monkeypatch.setattr(limits, "memory_of_this_machine", lambda: 4 * LIMIT)
     for kind, text in TEXTS.items():
         path = tmp_path / f"t.{kind}"
         path.write_bytes(text)

@@ -38,7 +38,7 @@ def read_parquet(
     path : file name.
     target : the labels' column, by name or index.
     drop : names or indices of columns to leave out.
-    max_bytes : most bytes that the columns may have in memory; None: half of it, or the size on disk if larger.
+    max_bytes : most bytes of the columns, unpacked; None: a quarter of the memory, or the size on disk if larger.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def read_arrow(
     path : file name.
     target : the labels' column, by name or index.
     drop : names or indices of columns to leave out.
-    max_bytes : most bytes that the columns may have in memory; None: half of it, or the size on disk if larger.
+    max_bytes : most bytes of the columns, unpacked; None: a quarter of the memory, or the size on disk if larger.
     """
     pa = import_arrow("reading Arrow files")
     limit = byte_limit(path, max_bytes, packed=True)

@@ -295,7 +295,7 @@ def open_batches(
     drop : names or indices of columns to leave out.
     csv : layout of CSV text.
     max_bytes : most bytes that the content may have once it is unpacked. None: no limit for what is read in parts; an
-        npz archive, which is read whole, may fill half of the memory.
+        npz archive, which is read whole, may fill a quarter of the memory.
 
     Examples
     --------

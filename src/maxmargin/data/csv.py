@@ -61,7 +61,7 @@ def read_csv(
     target : the labels' column, by name or index.
     drop : names or indices of columns to leave out.
     options : header, delimiter and texts that mean a missing value.
-    max_bytes : most bytes of text; None: half of the memory for what is compressed or comes through a pipe.
+    max_bytes : most bytes of text; None: a quarter of the memory for what is compressed or comes through a pipe.
 
     Examples
     --------

@@ -120,7 +120,7 @@ def read_table(
     csv : layout of CSV text.
     zero_based : whether a svmlight file counts columns from 0; None: it does if a column 0 occurs.
     max_bytes : most bytes that the content may have once it is unpacked; more is an error before memory is full. None:
-        half of the memory, or the size on disk if that is more; files of plain text have no limit then.
+        a quarter of the memory, or the size on disk if that is more; files of plain text have no limit then.
 
     Examples
     --------

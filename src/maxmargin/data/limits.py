@@ -10,8 +10,9 @@ from pathlib import Path
 from maxmargin.data.errors import DataError
 from maxmargin.positions import shown
 
-# A table and the matrix that is made of it are in memory together.
-PART_OF_MEMORY = 0.5
+# Text, the table that is read from it and the matrix that is made of that may be in memory together, and short cells
+# grow when they become numbers of 8 bytes.
+PART_OF_MEMORY = 0.25
 # Used where neither the system nor its control groups say how much memory there is.
 UNKNOWN_MEMORY = 8 << 30
 CGROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
@@ -43,7 +44,7 @@ def byte_limit(path: str | os.PathLike[str], max_bytes: int | None, *, packed: b
     """Most bytes of content that may be read from a file; None: no limit.
 
     A plain file is as large as it looks. What is packed or comes through a pipe may have any size: without
-    ``max_bytes``, half of the memory is the limit, or the size on disk if that is more.
+    ``max_bytes``, a quarter of the memory is the limit, or the size on disk if that is more.
 
     Examples
     --------

@@ -29,7 +29,7 @@ def read_npz(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> T
     Parameters
     ----------
     path : file name.
-    max_bytes : most bytes that all arrays together may have; None: half of the memory, or the size on disk if larger.
+    max_bytes : most bytes of all arrays together; None: a quarter of the memory, or the size on disk if larger.
 
     Examples
     --------

@@ -39,7 +39,7 @@ def read_svmlight(
     n_features : number of columns; None takes the largest index in the file.
     zero_based : whether column indices count from 0; None: they do if an index 0 occurs.
     n_threads : None uses all that are allowed. The result does not depend on it.
-    max_bytes : most bytes of text; None: half of the memory for what is compressed or comes through a pipe.
+    max_bytes : most bytes of text; None: a quarter of the memory for what is compressed or comes through a pipe.
 
     Examples
     --------
