@@ -133,8 +133,8 @@ MaxBytes = Annotated[
         "--max-bytes",
         metavar="SIZE",
         parser=lambda text: size_in_bytes(text),
-        help="Most bytes that a file may unpack to, as a number or with kB, MB, GB, TB (8GB). Without it: a quarter of the "
-        "memory, or the size on disk if that is more; plain text has no limit then.",
+        help="Most bytes that a file may unpack to, as a number or with kB, MB, GB, TB (8GB). Without it: a quarter of "
+        "the memory, or the size on disk if that is more; plain text has no limit then.",
         rich_help_panel=DATA,
         show_default=False,
     ),
