@@ -182,3 +182,21 @@ def test_info(cli, model, spam):
         assert words in text
     assert "ham (" in cli("info", spam).output
     assert json.loads(cli("info", model, "--json").stdout)["features"] == 3
+
+
+def test_files_that_unpack_to_more_than_the_limit(cli, spam):
+    import gzip
+
+    packed = spam.with_suffix(".csv.gz")
+    packed.write_bytes(gzip.compress(spam.read_bytes()))
+    for command in (["train"], ["info"], ["convert"]):
+        arguments = [*command, packed, *(["other.csv"] if command == ["convert"] else [])]
+        output = cli(*arguments, "--max-bytes", "1kB", code=3).output
+        assert "and the limit is 1 kB" in output
+        assert "--max-bytes" in output
+    assert "the limit is 1 kB" in cli("check", packed, "--max-bytes", "1kB", code=1).output
+    assert "expected a number of bytes such as 8GB" in cli("check", packed, "--max-bytes", "much", code=2).output
+    cli("train", packed, "--C", "1", "--max-bytes", "1 MB")
+    model = next(packed.parent.glob("*.safetensors"))
+    assert "and the limit is 1 kB" in cli("predict", model, packed, "--max-bytes", "1kB", code=3).output
+    cli("predict", model, packed, "--max-bytes", "1MB", "-o", "answers.csv")

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from maxmargin import LinearSVC
 from maxmargin.data import Encoding, Table
 from maxmargin.data.csv import parse_csv
+from maxmargin.data.tensors import checksum
 from maxmargin.models import Model, Scaling, from_bytes, to_bytes, trained_on
-from maxmargin.models.file import checksum
 from tests.fuzz.cases import chance, dice, mutated
 
 Path = tuple[Any, ...]

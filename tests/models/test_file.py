@@ -1,6 +1,8 @@
 """Model files: everything comes back, and nothing odd gets in."""
 
+import io
 import json
+import os
 import pickle
 import subprocess
 import sys
@@ -13,8 +15,8 @@ import scipy.sparse as sp
 
 import maxmargin
 from maxmargin import InputError, LinearSVC, ModelFileError, load, save
+from maxmargin.data.tensors import checksum
 from maxmargin.models import from_bytes, to_bytes
-from maxmargin.models.file import checksum
 from tests.conftest import tall
 from tests.models.conftest import plain_model, table_model
 
@@ -177,18 +179,40 @@ def not_a_number(header, body):
     return body[:begin] + np.float64(np.nan).tobytes() + body[begin + 8 :]
 
 
+def exchanged(header, body):
+    """Two arrays of the same shape in each other's place."""
+    body = bytearray(body)
+    for name in ("coef", "dual"):
+        begin, end = header[name]["data_offsets"]
+        body[begin:end] = np.frombuffer(body[begin:end], "<f8")[::-1].tobytes()
+    return bytes(body)
+
+
+def hole(header, body):
+    for entry in header.values():
+        if "data_offsets" in entry:
+            entry["data_offsets"] = [place + 8 for place in entry["data_offsets"]]
+    return bytes(8) + body
+
+
 HEADER_FORGERIES = {
     "dtype": (forged_tensor("coef", dtype="F32"), "coef"),
     "odd dtype": (forged_tensor("coef", dtype="F8_E4M3"), "coef"),
     "integers": (forged_tensor("coef", dtype="I64"), "coef"),
-    "shape": (forged_tensor("dual", shape=[2, 20]), "checksum"),
+    "shape": (forged_tensor("dual", shape=[2, 20]), "dual"),
     "size": (forged_tensor("dual", shape=[41]), "header"),
     "huge shape": (forged_tensor("dual", shape=[2**62, 2**62]), "header"),
-    "nan": (not_a_number, "coef"),
+    "nan": (not_a_number, "checksum"),
+    "exchanged": (exchanged, "checksum"),
+    "hole": (hole, "position of the tensor"),
     "format": (lambda h, b: h["__metadata__"].update(format="other") or b, "not written by maxmargin"),
     "version": (lambda h, b: h["__metadata__"].update(format_version="2") or b, "format '2'"),
     "no metadata": (lambda h, b: h.pop("__metadata__") and b, "metadata"),
-    "text": (lambda h, b: h["__metadata__"].update(document="[") or b, "checksum"),
+    "text": (lambda h, b: h["__metadata__"].update(document="[") or b, "document.*JSON"),
+    "other text": (
+        lambda h, b: h["__metadata__"].update(document=h["__metadata__"]["document"] + " ") or b,
+        "checksum",
+    ),
 }
 
 
@@ -199,6 +223,133 @@ def test_forged_headers(name):
     body = change(header, body)
     with pytest.raises(ModelFileError, match=place):
         from_bytes(packed(header, body))
+
+
+def test_numbers_that_are_none_are_refused_even_if_the_checksum_fits():
+    header, body = unpacked(to_bytes(plain_model()))
+    body = not_a_number(header, body)
+    with pytest.raises(ModelFileError, match=r"coef.*finite"):
+        from_bytes(with_document(packed(header, body), lambda document: None))
+
+
+class Counted(io.FileIO):
+    """A file that counts what is read of it."""
+
+    n_read = 0
+
+    def readinto(self, buffer):
+        n_bytes = super().readinto(buffer)
+        Counted.n_read += n_bytes
+        return n_bytes
+
+    def read(self, size=-1):
+        content = super().read(size)
+        Counted.n_read += len(content)
+        return content
+
+    def readall(self):
+        content = super().readall()
+        Counted.n_read += len(content)
+        return content
+
+
+@pytest.fixture
+def counted(monkeypatch):
+    """Opens files for reading so that the bytes read of them are counted, however they are opened."""
+    plain = io.open
+
+    def opened(path, mode="r", *rest, **options):
+        return io.BufferedReader(Counted(path), 4096) if mode == "rb" else plain(path, mode, *rest, **options)
+
+    for module in ("builtins", "io"):
+        monkeypatch.setattr(f"{module}.open", opened)
+    return Counted
+
+
+HUGE = 20 << 30  # as the file's size says; on disk it takes next to nothing
+
+
+def with_huge_arrays(header):
+    """Arrays of many gigabytes, at places that fit the file."""
+    n = (HUGE - header["intercept"]["data_offsets"][1]) // 16
+    header["coef"] |= {"shape": [1, n], "data_offsets": [0, 8 * n]}
+    header["dual"] |= {"shape": [n], "data_offsets": [8 * n, 16 * n]}
+    header["intercept"]["data_offsets"] = [16 * n, 16 * n + 8]
+    return 16 * n + 8
+
+
+@pytest.mark.parametrize(
+    ("kind", "problem"),
+    [
+        ("zeros", "no model file"),
+        ("long header", "expected a JSON object"),
+        ("foreign", "not written by maxmargin as a model file"),
+        ("version", "format '2'"),
+        ("tail", "sizes of the tensors are wrong"),
+        ("sizes", "expected shape"),
+    ],
+)
+def test_a_file_of_many_gigabytes_is_refused_by_its_header(kind, problem, tmp_path, counted):
+    header, _ = unpacked(to_bytes(plain_model()))
+    n_bytes = HUGE
+    if kind == "foreign":
+        header["__metadata__"] = {"format": "pt"}
+    if kind == "version":
+        header["__metadata__"]["format_version"] = "2"
+    if kind == "sizes":
+        n_bytes = with_huge_arrays(header)
+    text = json.dumps(header).encode()
+    head = len(text).to_bytes(8, "little") + text
+    if kind == "zeros":
+        head = b""
+    if kind == "long header":
+        head = (90_000_000).to_bytes(8, "little")
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(head)
+    os.truncate(path, n_bytes if kind != "sizes" else len(head) + n_bytes)
+    counted.n_read = 0
+    with pytest.raises(ModelFileError, match=problem):
+        load(path)
+    assert counted.n_read <= len(head) + 3 * 4096
+
+
+def test_the_library_of_the_format_reads_our_files(tmp_path):
+    from safetensors import safe_open
+    from safetensors.numpy import load as unpack
+
+    model = plain_model()
+    blob = to_bytes(model)
+    tensors = unpack(blob)
+    assert sorted(tensors) == ["coef", "dual", "intercept"]
+    np.testing.assert_array_equal(tensors["coef"], model.machine.coef_)
+    (tmp_path / "m.safetensors").write_bytes(blob)
+    with safe_open(tmp_path / "m.safetensors", framework="numpy") as file:
+        assert file.metadata()["format"] == "maxmargin"
+
+
+def test_a_good_file_is_read_once(tmp_path, counted):
+    model = plain_model()
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(to_bytes(model))
+    counted.n_read = 0
+    assert to_bytes(load(path)) == to_bytes(model)
+    assert counted.n_read <= 2 * path.stat().st_size
+
+
+def test_a_file_that_shrinks_while_it_is_read(tmp_path, monkeypatch):
+    from maxmargin.data import tensors
+
+    path = tmp_path / "m.safetensors"
+    path.write_bytes(to_bytes(plain_model()))
+    arrays = tensors.TensorFile.arrays
+
+    def cut(self):
+        os.truncate(path, 100)
+        return arrays(self)
+
+    monkeypatch.setattr(tensors.TensorFile, "arrays", cut)
+    with pytest.raises(ModelFileError, match=r"m\.safetensors"):
+        load(path)
 
 
 def test_duplicate_keys_are_refused():

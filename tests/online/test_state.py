@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 import maxmargin as mm
-from maxmargin import DataError, InputError
+from maxmargin import InputError
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((60, 3))
@@ -208,23 +208,13 @@ def test_a_checkpoint_knows_its_file_and_its_classes(tmp_path):
         mm.Perceptron(tol=None).fit_stream(path, checkpoint=saved, n_passes=2, drop=["a"])
     with pytest.raises(ValueError, match="knows the classes"):
         mm.Perceptron(tol=None).fit_stream(path, checkpoint=saved, n_passes=2, classes=[0, 1, 2])
-    with path.open("a") as file:
-        file.write("1,2,3,0\n")
-    with pytest.raises(ValueError, match="another source: bytes"):
-        mm.Perceptron(tol=None).fit_stream(path, checkpoint=saved, n_passes=2)
+    (tmp_path / "other.csv").write_bytes(path.read_bytes())
+    with pytest.raises(ValueError, match="another source: name"):
+        mm.Perceptron(tol=None).fit_stream(tmp_path / "other.csv", checkpoint=saved, n_passes=2)
     with pytest.raises(ValueError, match="random_state"):
         mm.Perceptron(random_state=np.random.RandomState(0)).fit_stream(path, checkpoint=tmp_path / "b")
     with pytest.raises(ValueError, match="classes has no meaning"):
         mm.OnlineSVR().fit_stream([(X, Y)], classes=[0, 1])
-
-
-def test_a_damaged_checkpoint_is_refused(tmp_path):
-    from safetensors.numpy import save_file
-
-    saved = tmp_path / "a.checkpoint"
-    save_file({"0.v": np.zeros(3)}, saved, metadata={"maxmargin": '{"kind": "maxmargin checkpoint 1"}'})
-    with pytest.raises(DataError, match="damaged"):
-        mm.Perceptron().fit_stream([(X, Y)], classes=[0, 1], checkpoint=saved)
 
 
 def test_a_stream_that_had_ended_stays_ended(tmp_path):

@@ -212,7 +212,7 @@ def test_a_killed_process_loses_at_most_the_work_since_its_checkpoint(tmp_path):
     from maxmargin.online.checkpoint import Checkpoint
 
     machine = mm.OnlineSVC(random_state=1)
-    source = {"name": path.name, "bytes": path.stat().st_size, "options": {"batch_bytes": "200000"}}
+    source = {"name": path.name, "options": {"batch_bytes": "200000"}}
     done = Checkpoint(saved, machine, source).load()["pass"]
     assert machine.t_ > 0
     options = {"batch_bytes": 200000, "n_passes": done + 1}

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from maxmargin.cli.exit_codes import ExitCode
-from maxmargin.cli.options import DataFile, Decimal, Delimiter, FileFormat, Header, Json, ModelFile, Na
+from maxmargin.cli.options import DataFile, Decimal, Delimiter, FileFormat, Header, Json, MaxBytes, ModelFile, Na
 from maxmargin.cli.output import Output
 
 
@@ -23,6 +23,7 @@ def certify(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     format: FileFormat = None,
+    max_bytes: MaxBytes = None,
     as_json: Json = False,
 ) -> None:
     """Verify a saved model against the data it was trained on.
@@ -49,7 +50,9 @@ def certify(
         output.say(f"REJECTED: {error}")
         output.result({"outcome": Outcome.REJECTED.name, "worst": error.place, "problem": error.problem})
         raise typer.Exit(ExitCode.NO) from None
-    table = read_for(loaded, data, na=na, header=header, delimiter=delimiter, decimal=decimal, format=format)
+    table = read_for(
+        loaded, data, na=na, header=header, delimiter=delimiter, decimal=decimal, format=format, max_bytes=max_bytes
+    )
     verdict = verify(loaded, table, max_gap=max_gap)
     if verdict.worst == "training data":
         output.say(f"REJECTED: the rows or labels in {data} are not those that {model} was trained on")

@@ -14,6 +14,7 @@ from maxmargin.cli.options import (
     Format,
     Header,
     Json,
+    MaxBytes,
     Missing,
     MissingName,
     Na,
@@ -38,6 +39,7 @@ def check(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     format: FileFormat = None,
+    max_bytes: MaxBytes = None,
     as_json: Json = False,
 ) -> None:
     """Look for everything that is wrong in a data file: what, where, and how to fix it. Exit code 1 if something is.
@@ -59,6 +61,7 @@ def check(
         format=None if format is None else Format(format).value,
         csv=csv_options(header, delimiter, na, decimal),
         plan=Plan(missing.value, text.value, positive),
+        max_bytes=max_bytes,
     )
     for fact in found.facts:
         output.say(fact)

@@ -17,6 +17,7 @@ from maxmargin.cli.options import (
     Format,
     Header,
     Json,
+    MaxBytes,
     Missing,
     MissingName,
     Na,
@@ -42,6 +43,7 @@ def convert(
     decimal: Decimal = None,
     format: FileFormat = None,
     zero_based: ZeroBased = None,
+    max_bytes: MaxBytes = None,
     to_format: Annotated[
         Format | None,
         typer.Option(help="Format to write, if the name does not tell.", rich_help_panel=OUTPUT, show_default=False),
@@ -71,7 +73,7 @@ def convert(
     output = Output(as_json)
     check_target(to, data)
     layout: dict[str, Any] = {"na": na, "header": header, "delimiter": delimiter, "decimal": decimal}
-    table = read(data, target=target, drop=drop, format=format, zero_based=zero_based, **layout)
+    table = read(data, target=target, drop=drop, format=format, zero_based=zero_based, max_bytes=max_bytes, **layout)
     if not table.is_matrix:
         if missing is MissingName.drop:
             table = table.take(complete_rows(table, text=text.value))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from maxmargin.cli.options import Json
+from maxmargin.cli.options import Json, MaxBytes
 from maxmargin.cli.output import Output
 
 
@@ -15,6 +15,7 @@ def info(
     file: Annotated[
         Path | None, typer.Argument(help="Model or data file; none: this installation.", show_default=False)
     ] = None,
+    max_bytes: MaxBytes = None,
     as_json: Json = False,
 ) -> None:
     """Say what a model or data file holds, or what is installed here.
@@ -30,7 +31,7 @@ def info(
     elif file.suffix == ".safetensors":
         facts = _model(file)
     else:
-        facts = _data(file)
+        facts = _data(file, max_bytes)
     for name, value in facts.items():
         output.fact(name, value)
     output.result(facts)
@@ -99,12 +100,12 @@ def _weights(machine: Any) -> str:
     return "classes weigh the same" if machine.class_weight == "balanced" else f"class_weight={machine.class_weight}"
 
 
-def _data(file: Path) -> dict[str, Any]:
+def _data(file: Path, max_bytes: int | None) -> dict[str, Any]:
     import numpy as np
 
     from maxmargin.data import read_table
 
-    table = read_table(file)
+    table = read_table(file, max_bytes=max_bytes)
     facts: dict[str, Any] = {"rows": table.n_rows, "columns": table.n_columns}
     if table.is_matrix and hasattr(table.columns, "nnz"):
         facts["non-zeros"] = int(table.columns.nnz)

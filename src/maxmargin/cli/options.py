@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
@@ -126,6 +127,18 @@ ZeroBased = Annotated[
         show_default=False,
     ),
 ]
+MaxBytes = Annotated[
+    int | None,
+    typer.Option(
+        "--max-bytes",
+        metavar="SIZE",
+        parser=lambda text: size_in_bytes(text),
+        help="Most bytes that a file may unpack to, as a number or with kB, MB, GB, TB (8GB). Without it: a quarter of "
+        "the memory, or the size on disk if that is more; plain text has no limit then.",
+        rich_help_panel=DATA,
+        show_default=False,
+    ),
+]
 Json = Annotated[
     bool, typer.Option("--json", help="Print one JSON object instead of sentences.", rich_help_panel=OUTPUT)
 ]
@@ -142,13 +155,31 @@ def read(
     decimal: str | None = None,
     format: Format | None = None,
     zero_based: bool | None = None,
+    max_bytes: int | None = None,
 ) -> Any:
     """The table in a file, with the options above."""
     from maxmargin.data import read_table
 
     kind = None if format is None else format.value
     csv = csv_options(header, delimiter, na, decimal)
-    return read_table(path, target=target, drop=drop or (), format=kind, csv=csv, zero_based=zero_based)
+    return read_table(
+        path, target=target, drop=drop or (), format=kind, csv=csv, zero_based=zero_based, max_bytes=max_bytes
+    )
+
+
+def size_in_bytes(text: Any) -> int:
+    """The bytes that a size on the command line means.
+
+    Examples
+    --------
+    >>> size_in_bytes("1500"), size_in_bytes("8 GB"), size_in_bytes("0.5kB")
+    (1500, 8589934592, 512)
+    """
+    found = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?) ?([kmgt]?)i?b?", str(text).strip().lower())
+    size = 0 if found is None else int(float(found[1]) * 1024 ** " kmgt".index(found[2] or " "))
+    if size < 1:
+        raise typer.BadParameter(f"expected a number of bytes such as 8GB, got {text!r}")
+    return size
 
 
 def csv_options(header: bool | None, delimiter: str | None, na: list[str] | None, decimal: str | None) -> Any:

@@ -7,7 +7,19 @@ from typing import Annotated, Any
 
 import typer
 
-from maxmargin.cli.options import OUTPUT, DataFile, Decimal, Delimiter, FileFormat, Header, Json, ModelFile, Na, read
+from maxmargin.cli.options import (
+    OUTPUT,
+    DataFile,
+    Decimal,
+    Delimiter,
+    FileFormat,
+    Header,
+    Json,
+    MaxBytes,
+    ModelFile,
+    Na,
+    read,
+)
 from maxmargin.cli.output import Output, check_target
 
 
@@ -32,6 +44,7 @@ def predict(
     delimiter: Delimiter = None,
     decimal: Decimal = None,
     format: FileFormat = None,
+    max_bytes: MaxBytes = None,
     as_json: Json = False,
 ) -> None:
     """Answer for every row of a file; if it has the labels, say how many answers are wrong.
@@ -52,7 +65,8 @@ def predict(
     if to is not None:
         check_target(to, model, data)
     loaded = load(model)
-    table = read_for(loaded, data, na=na, header=header, delimiter=delimiter, decimal=decimal, format=format)
+    layout: dict[str, Any] = {"na": na, "header": header, "delimiter": delimiter, "decimal": decimal}
+    table = read_for(loaded, data, format=format, max_bytes=max_bytes, **layout)
     values = loaded.decision_function(table)
     answers = loaded.answers(values)
     _warn_of_unseen_texts(loaded, table, output)

@@ -22,6 +22,7 @@ from maxmargin.cli.options import (
     FileFormat,
     Header,
     Json,
+    MaxBytes,
     Missing,
     MissingName,
     Na,
@@ -79,6 +80,7 @@ def train(
     decimal: Decimal = None,
     format: FileFormat = None,
     zero_based: ZeroBased = None,
+    max_bytes: MaxBytes = None,
     test: Annotated[
         Path | None,
         typer.Option(help="File with rows to test on.", rich_help_panel=DATA, show_default=False),
@@ -165,12 +167,13 @@ def train(
     for written in [path] + ([] if report is None else [report]):
         check_target(written, *[source for source in (data, test) if source is not None])
     layout: dict[str, Any] = {"na": na, "header": header, "delimiter": delimiter, "decimal": decimal}
-    table = read(data, target=target, drop=drop, format=format, zero_based=zero_based, **layout)
+    reading: dict[str, Any] = {"target": target, "drop": drop, "max_bytes": max_bytes, **layout}
+    table = read(data, format=format, zero_based=zero_based, **reading)
     tested = None
     if test is not None:
         # Both files count columns alike, and look alike if their names do not tell.
         kind = None if knows_suffix(test) else format
-        tested = read(test, target=target, drop=drop, format=kind, zero_based=table.zero_based, **layout)
+        tested = read(test, format=kind, zero_based=table.zero_based, **reading)
     if tested is not None and holdout:
         raise typer.BadParameter("give either --test or --holdout", param_hint="--holdout")
     share = holdout if holdout is not None else (0.25 if report is not None and test is None else 0.0)

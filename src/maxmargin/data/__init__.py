@@ -1,7 +1,8 @@
 """Reading and writing data files: svmlight/LIBSVM, CSV, Parquet, Arrow, npz."""
 
 from maxmargin.data.arrow import read_arrow, read_parquet, table_from_arrow
-from maxmargin.data.batches import Batch, Batches, Survey, open_batches, survey
+from maxmargin.data.batches import Batch, Batches, open_batches, survey
+from maxmargin.data.batches_survey import Survey
 from maxmargin.data.bundled import breast_cancer
 from maxmargin.data.csv import CsvOptions, read_csv
 from maxmargin.data.digest import digest

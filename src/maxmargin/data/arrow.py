@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import IO, Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from maxmargin.data.arrow_sizes import size_of_parquet, sizes_of_messages
 from maxmargin.data.errors import DataError, MissingLabel, need
+from maxmargin.data.files import open_plain
 from maxmargin.data.labels import plain_labels
+from maxmargin.data.limits import byte_limit, too_large
 from maxmargin.data.table import Table, Target, find_target, unique_names, written_names
 
 
@@ -24,8 +28,17 @@ def import_arrow(purpose: str) -> Any:
     return pyarrow
 
 
-def read_parquet(path: str | os.PathLike[str], *, target: Target = None, drop: Sequence[str] = ()) -> Table:
+def read_parquet(
+    path: str | os.PathLike[str], *, target: Target = None, drop: Sequence[str] = (), max_bytes: int | None = None
+) -> Table:
     """Read a Parquet file.
+
+    Parameters
+    ----------
+    path : file name.
+    target : the labels' column, by name or index.
+    drop : names or indices of columns to leave out.
+    max_bytes : most bytes of the columns, unpacked; None: a quarter of the memory, or the size on disk if larger.
 
     Examples
     --------
@@ -35,30 +48,68 @@ def read_parquet(path: str | os.PathLike[str], *, target: Target = None, drop: S
     ...     read_parquet(f"{folder}/t.parquet").y
     array(['a', 'b'], dtype='<U1')
     """
-    pa = import_arrow("reading Parquet")
+    import_arrow("reading Parquet")
     import pyarrow.parquet as parquet
 
-    try:
-        with open(path, "rb") as file:
-            arrow = parquet.ParquetFile(file).read()
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, "Parquet", error) from None
+    limit = byte_limit(path, max_bytes, packed=True)
+    with open_plain(path) as file, readable(path, "Parquet"):
+        opened = parquet.ParquetFile(file)
+        size = size_of_parquet(opened)
+        if limit is not None and size > limit:
+            raise too_large(str(path), size, limit)
+        arrow = opened.read()
     return table_from_arrow(arrow, str(path), target=target, drop=drop)
 
 
-def read_arrow(path: str | os.PathLike[str], *, target: Target = None, drop: Sequence[str] = ()) -> Table:
-    """Read an Arrow file (IPC file or stream, Feather)."""
+def read_arrow(
+    path: str | os.PathLike[str], *, target: Target = None, drop: Sequence[str] = (), max_bytes: int | None = None
+) -> Table:
+    """Read an Arrow file (IPC file or stream, Feather).
+
+    Parameters
+    ----------
+    path : file name.
+    target : the labels' column, by name or index.
+    drop : names or indices of columns to leave out.
+    max_bytes : most bytes of the columns, unpacked; None: a quarter of the memory, or the size on disk if larger.
+    """
     pa = import_arrow("reading Arrow files")
-    try:
-        # Python's own open says best what is wrong with a path.
-        with open(path, "rb"), pa.OSFile(os.fspath(path), "rb") as file:
-            head = file.read(6)
-            file.seek(0)
-            opened = pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)
-            arrow = opened.read_all()
-    except (pa.ArrowException, OSError) as error:
-        raise _unreadable(path, "Arrow", error) from None
+    limit = byte_limit(path, max_bytes, packed=True)
+    # Python's own open says best what is wrong with a path.
+    with open_plain(path), readable(path, "Arrow"), pa.OSFile(os.fspath(path), "rb") as file:
+        refuse_too_large(file, limit, str(path))
+        arrow = open_ipc(file).read_all()
     return table_from_arrow(arrow, str(path), target=target, drop=drop)
+
+
+def open_ipc(file: Any) -> Any:
+    """The reader of an Arrow file or stream."""
+    pa = import_arrow("reading Arrow files")
+    head = file.read(6)
+    file.seek(0)
+    return pa.ipc.open_file(file) if head == b"ARROW1" else pa.ipc.open_stream(file)
+
+
+def refuse_too_large(file: Any, limit: int | None, source: str) -> None:
+    """An error for an Arrow file or stream beyond the limit; afterwards the file stands at its beginning."""
+    if limit is None:
+        return
+    size = 0
+    for n_bytes in sizes_of_messages(file):
+        size += n_bytes
+        if size > limit:
+            raise too_large(source, size, limit)
+    file.seek(0)
+
+
+@contextmanager
+def readable(path: str | os.PathLike[str], kind: str) -> Iterator[None]:
+    """What PyArrow raises on damaged files, as an error of ours."""
+    pa = import_arrow(f"reading {kind} files")
+    try:
+        yield
+    except (pa.ArrowException, OSError) as error:
+        raise _unreadable(path, kind, error) from None
 
 
 def _unreadable(path: str | os.PathLike[str], kind: str, error: Exception) -> Exception:

@@ -13,23 +13,25 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from maxmargin.data.batches_arrow import ArrowPieces, NpzPieces, ParquetPieces
 from maxmargin.data.batches_csv import CsvPieces
 from maxmargin.data.batches_pieces import Piece, PieceReader
+from maxmargin.data.batches_survey import Survey, Tally
 from maxmargin.data.batches_svmlight import SvmlightPieces
 from maxmargin.data.csv import CsvOptions
 from maxmargin.data.errors import DataError
 from maxmargin.data.formats import _known, format_of
-from maxmargin.data.labels import plain_labels
+from maxmargin.data.limits import byte_limit
+from maxmargin.data.seal import Beginning, Seal, is_seal
 from maxmargin.data.table import Target
 from maxmargin.positions import shown
 
-MOST_CLASSES = 1000
 MISSING = ("error", "drop")
 # What a position consists of.
-POSITION: dict[str, Any] = {"format": str, "size": int, "rows": int, "skip": int, "share": (int, float), "from": dict}
+POSITION: dict[str, Any] = {
+    "format": str, "size": int, "bytes": int, "rows": int, "skip": int, "share": (int, float), "from": dict,
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -48,25 +50,6 @@ class Batch:
     y: Any
     first_row: int
     position: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Survey:
-    """What one pass over a file tells.
-
-    Attributes
-    ----------
-    n_rows, n_features : the shape.
-    classes : the labels that occur, sorted; None if there are more than 1000, or no labels.
-    largest_squared_norm : of a row.
-    zero_based : whether the columns of a svmlight file count from 0; None for other formats.
-    """
-
-    n_rows: int
-    n_features: int
-    classes: NDArray[Any] | None
-    largest_squared_norm: float
-    zero_based: bool | None
 
 
 class Batches:
@@ -98,6 +81,7 @@ class Batches:
         self.path, self.format, self.names = path, format, reader.names
         self._reader, self._stamp, self._rows = reader, stamp, rows
         self._survey: Survey | None = None
+        self._beginning, self._verified = Beginning(path), -1
 
     def __iter__(self) -> Iterator[Batch]:
         return self.read()
@@ -120,6 +104,8 @@ class Batches:
     def read(self, start: dict[str, Any] | None = None) -> Iterator[Batch]:
         """The batches behind a position, or all of them.
 
+        A position belongs to a file of one size, or to one that has grown since then and was verified.
+
         Continuing seeks where it can. A compressed text file is unpacked again up to the position, an Arrow stream
         is read up to there, of a Parquet file the row group around it.
 
@@ -133,11 +119,50 @@ class Batches:
         _ = self.n_features  # a svmlight file may need a first pass
         return self._cut(self._watched(self._reader.pieces(start["from"] if start else None)), start)
 
+    def seal(self, position: dict[str, Any] | None) -> Seal:
+        """A digest of all bytes of the file that the rows before a position depend on, for :meth:`verify`.
+
+        Each byte is read once more for it, however often this is called; what was sealed or verified before stays in.
+        """
+        found = self._beginning.up_to(0 if position is None else position["bytes"])
+        self._refuse_change()
+        return found
+
+    def verify(self, seal: Seal) -> None:
+        """An error, unless the file begins with the bytes of a seal; it may have grown since then.
+
+        Examples
+        --------
+        >>> import tempfile, pathlib
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = pathlib.Path(folder, "t.svm")
+        ...     _ = path.write_text("1 1:0.5\\n-1 1:2\\n")
+        ...     batches = open_batches(path, batch_rows=1)
+        ...     first = next(iter(batches))
+        ...     seal = batches.seal(first.position)
+        ...     _ = path.write_text("1 1:0.5\\n-1 1:2\\n1 1:4\\n")
+        ...     grown = open_batches(path, batch_rows=1)
+        ...     grown.verify(seal)
+        ...     [batch.y.tolist() for batch in grown.read(first.position)]
+        [[-1], [1]]
+        """
+        if not is_seal(seal):
+            raise ValueError(f"expected what seal() returned, got {shown(seal)}")
+        beginning = Beginning(self.path)
+        if beginning.up_to(seal["bytes"]) != seal:
+            raise DataError(
+                str(self.path),
+                "file",
+                f"the first {seal['bytes']} bytes are not those that were read before: the file changed, or is another "
+                "one. Only rows at its end may be new; start from the beginning",
+            )
+        self._beginning, self._verified = beginning, beginning.n_bytes
+
     def survey(self) -> Survey:
         """One pass over the file; what it told is remembered."""
         self._refuse_change()
         if self._survey is None:
-            tally = _Tally()
+            tally = Tally()
             for piece in self._watched(self._reader.first_pass()):
                 tally.add(piece.X, piece.y)
             if tally.n_rows == 0:
@@ -184,6 +209,7 @@ class Batches:
     def _batch(self, parts: list[tuple[Any, Any]], n_after: int, n: int, piece: Piece, used: int) -> Batch:
         X, y = parts[0] if len(parts) == 1 else _joined(parts)
         position: dict[str, Any] = {"format": self.format, "size": self.n_bytes, "rows": n_after}
+        position["bytes"] = piece.end["disk"]
         if used == piece.n_rows:
             position |= {"skip": 0, "share": piece.end["share"], "from": piece.end}
         else:
@@ -196,12 +222,14 @@ class Batches:
         good = isinstance(start, dict) and all(isinstance(start.get(name), kind) for name, kind in POSITION.items())
         if not good:
             raise ValueError(f"start must be the position of a batch (Batch.position) or None, got {shown(start)}")
-        if (start["format"], start["size"]) != (self.format, self.n_bytes):
+        grown = start["size"] < self.n_bytes and start["bytes"] <= self._verified
+        if start["format"] != self.format or not (start["size"] == self.n_bytes or grown):
             raise DataError(
                 str(self.path),
                 "file",
                 f"this file has {self.n_bytes} bytes of {self.format}, but the position is one in {start['size']} "
-                f"bytes of {start['format']}: the file changed, or is another one; start from the beginning",
+                f"bytes of {start['format']}: the file changed, or is another one; start from the beginning. (A file "
+                "that has only grown can be verified: seal, verify.)",
             )
 
     def _refuse_change(self) -> None:
@@ -216,39 +244,6 @@ class Batches:
         dropping = getattr(self._reader, "missing", "error") == "drop"
         problem = "every row has a missing value; fill them, or leave out columns (drop=...)"
         return DataError(str(self.path), "file", problem if dropping else "there are no rows")
-
-
-class _Tally:
-    """Sums over the rows seen so far."""
-
-    def __init__(self) -> None:
-        self.n_rows, self.largest = 0, 0.0
-        self.labels: NDArray[Any] | None = None
-        self.too_many = False
-
-    def add(self, X: Any, y: Any) -> None:
-        if X.shape[0] == 0:
-            return
-        self.n_rows += int(X.shape[0])
-        self.largest = max(self.largest, _largest_squared_norm(X))
-        if y is None or self.too_many:
-            return
-        found = np.unique(y)
-        self.labels = found if self.labels is None else np.unique(np.concatenate([self.labels, found]))
-        self.too_many = len(self.labels) > MOST_CLASSES
-
-    def survey(self, n_features: int, zero_based: bool | None) -> Survey:
-        classes = None if self.labels is None or self.too_many else plain_labels(self.labels)
-        return Survey(self.n_rows, n_features, classes, self.largest, zero_based)
-
-
-def _largest_squared_norm(X: Any) -> float:
-    with np.errstate(over="ignore"):
-        if not sp.issparse(X):
-            return float(np.einsum("ij,ij->i", X, X, dtype=np.float64).max())
-        begins = X.indptr[:-1][np.diff(X.indptr) > 0].astype(np.intp)  # reduceat gives empty rows something
-        squares = X.data.astype(np.float64) ** 2
-        return float(np.add.reduceat(squares, begins).max()) if len(begins) else 0.0
 
 
 def _joined(parts: list[tuple[Any, Any]]) -> tuple[Any, Any]:
@@ -277,6 +272,7 @@ def open_batches(
     missing: str = "error",
     drop: Sequence[str] = (),
     csv: CsvOptions | None = None,
+    max_bytes: int | None = None,
 ) -> Batches:
     """Open a data file of any known format to read it batch by batch.
 
@@ -298,6 +294,8 @@ def open_batches(
     missing : "error", or "drop": rows with gaps are left out.
     drop : names or indices of columns to leave out.
     csv : layout of CSV text.
+    max_bytes : most bytes that the content may have once it is unpacked. None: no limit for what is read in parts; an
+        npz archive, which is read whole, may fill a quarter of the memory.
 
     Examples
     --------
@@ -323,7 +321,8 @@ def open_batches(
     kind = _known(path, format or format_of(path, reading=True))
     _refuse_what_is_read_once(path)
     stamp = _stamp(Path(path))
-    reader = _reader(path, kind, target, drop, csv, n_features, zero_based, int(batch_bytes), missing)
+    byte_limit(path, max_bytes, packed=False)  # says what is wrong with it
+    reader = _reader(path, kind, target, drop, csv, n_features, zero_based, int(batch_bytes), missing, max_bytes)
     if kind != "svmlight" and n_features is not None and reader.n_features != n_features:
         problem = f"there are {reader.n_features} feature columns, but there should be {n_features}"
         raise DataError(str(path), "header", f"{problem}; leave columns out with drop=..., or correct n_features")
@@ -348,18 +347,19 @@ def _reader(
     zero_based: bool | None,
     batch_bytes: int,
     missing: str,
+    max_bytes: int | None,
 ) -> PieceReader:
     if kind in ("svmlight", "npz"):
         if (target is not None and target is not False) or drop:
             option = "drop" if drop else "target"
             raise DataError(str(path), "file", f"{option} needs named columns, which {kind} files do not have")
         if kind == "svmlight":
-            return SvmlightPieces(path, n_features, zero_based, batch_bytes)
-        return NpzPieces(path, target, batch_bytes, missing)
+            return SvmlightPieces(path, n_features, zero_based, batch_bytes, max_bytes)
+        return NpzPieces(path, target, batch_bytes, missing, max_bytes)
     if kind == "csv":
-        return CsvPieces(path, target, drop, csv, batch_bytes, missing)
+        return CsvPieces(path, target, drop, csv, batch_bytes, missing, max_bytes)
     columns = ParquetPieces if kind == "parquet" else ArrowPieces
-    return columns(path, target, drop, batch_bytes, missing)
+    return columns(path, target, drop, batch_bytes, missing, max_bytes)
 
 
 def _refuse_what_is_read_once(path: str | os.PathLike[str]) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.data.arrow import _unreadable, import_arrow, labels_from
+from maxmargin.data.arrow import import_arrow, labels_from, open_ipc, readable, refuse_too_large
+from maxmargin.data.arrow_sizes import size_of_parquet
 from maxmargin.data.batches_pieces import (
     HEAD,
     Anchor,
@@ -27,6 +28,7 @@ from maxmargin.data.batches_pieces import (
 )
 from maxmargin.data.encoding import _refuse_odd_types, gaps, is_text
 from maxmargin.data.errors import DataError
+from maxmargin.data.limits import too_large
 from maxmargin.data.npz import read_npz
 from maxmargin.data.table import Target
 
@@ -39,9 +41,16 @@ class ColumnPieces(PieceReader):
     kind: str
 
     def __init__(
-        self, path: str | os.PathLike[str], target: Target, drop: Sequence[str], batch_bytes: int, missing: str
+        self,
+        path: str | os.PathLike[str],
+        target: Target,
+        drop: Sequence[str],
+        batch_bytes: int,
+        missing: str,
+        max_bytes: int | None = None,
     ) -> None:
         self.pa = import_arrow(f"reading {self.kind} files")
+        self.max_bytes = max_bytes
         self.path, self.source, self.missing = path, str(path), missing
         self.size = os.path.getsize(path)
         schema = self._guarded_schema()
@@ -56,10 +65,8 @@ class ColumnPieces(PieceReader):
         self.label_type = self._label_type()
 
     def _guarded_schema(self) -> Any:
-        try:
+        with readable(self.path, self.kind):
             return self._schema()
-        except (self.pa.ArrowException, OSError) as error:
-            raise _unreadable(self.path, self.kind, error) from None
 
     def _label_type(self) -> np.dtype[Any]:
         """What the first labels are."""
@@ -80,10 +87,8 @@ class ColumnPieces(PieceReader):
         """At most so many rows at a time, never none, with the places before and behind."""
 
     def _guarded_tables(self, begin: Anchor | None, rows: int) -> Iterator[tuple[Any, Anchor, Anchor]]:
-        try:
+        with readable(self.path, self.kind):
             yield from self._tables(begin, rows)
-        except (self.pa.ArrowException, OSError) as error:
-            raise _unreadable(self.path, self.kind, error) from None
 
     def pieces(self, begin: Anchor | None = None) -> Iterator[Piece]:
         assert self.rows is not None
@@ -130,9 +135,12 @@ class ParquetPieces(ColumnPieces):
         first, row = begin["row"] if begin else 0, 0
         with open(self.path, "rb") as raw:
             file = parquet.ParquetFile(raw, buffer_size=PAGE, pre_buffer=False)
-            n_rows = file.metadata.num_rows
+            n_rows, disk = file.metadata.num_rows, 0
+            if self.max_bytes is not None and (size := size_of_parquet(file)) > self.max_bytes:
+                raise too_large(self.source, size, self.max_bytes)
             for group in range(file.metadata.num_row_groups):
                 in_group = file.metadata.row_group(group).num_rows
+                disk = max(disk, _end_of_group(file.metadata.row_group(group)))
                 if row + in_group <= first:
                     row += in_group
                     continue
@@ -140,7 +148,7 @@ class ParquetPieces(ColumnPieces):
                     end = row + batch.num_rows
                     part = batch.slice(max(0, first - row))
                     if part.num_rows:
-                        yield part, _row_anchor(max(first, row), n_rows), _row_anchor(end, n_rows)
+                        yield part, _row_anchor(max(first, row), n_rows, disk), _row_anchor(end, n_rows, disk)
                     row = end
 
 
@@ -154,32 +162,30 @@ class ArrowPieces(ColumnPieces):
 
     def _schema(self) -> Any:
         with open(self.path, "rb"), self.pa.OSFile(os.fspath(self.path), "rb") as file:
-            return self._opened(file).schema
+            return open_ipc(file).schema
 
-    def _opened(self, file: Any) -> Any:
-        head = file.read(6)
-        file.seek(0)
-        return self.pa.ipc.open_file(file) if head == b"ARROW1" else self.pa.ipc.open_stream(file)
-
-    def _record_batches(self, file: Any, first: int) -> Iterator[tuple[int, Any, float, float]]:
-        """Number and content of each record batch from the first on, and the shares of the file before and behind."""
-        reader = self._opened(file)
+    def _record_batches(self, file: Any, first: int) -> Iterator[tuple[int, Any, float, float, int]]:
+        """Number and content of each record batch from the first on, the shares of the file before and behind, and the
+        bytes on disk that it depends on (of a file with a list of contents, all).
+        """
+        reader = open_ipc(file)
         if hasattr(reader, "num_record_batches"):
             n = reader.num_record_batches
             for i in range(first, n):
-                yield i, reader.get_batch(i), i / n, (i + 1) / n
+                yield i, reader.get_batch(i), i / n, (i + 1) / n, self.size
             return
         before = 0.0
         for i, batch in enumerate(reader):
             behind = min(1.0, file.tell() / self.size)
             if i >= first:
-                yield i, batch, before, behind
+                yield i, batch, before, behind, file.tell()
             before = behind
 
     def _tables(self, begin: Anchor | None, rows: int) -> Iterator[tuple[Any, Anchor, Anchor]]:
-        at = begin or {"row": 0, "share": 0.0, "batch": 0, "offset": 0}
+        at = begin or {"row": 0, "share": 0.0, "disk": 0, "batch": 0, "offset": 0}
         with open(self.path, "rb"), self.pa.OSFile(os.fspath(self.path), "rb") as file:
-            for i, batch, before, behind in self._record_batches(file, at["batch"]):
+            refuse_too_large(file, self.max_bytes, self.source)
+            for i, batch, before, behind, disk in self._record_batches(file, at["batch"]):
                 offset = at["offset"] if i == at["batch"] else 0
                 n = batch.num_rows
                 while offset < n:
@@ -188,6 +194,7 @@ class ArrowPieces(ColumnPieces):
                     end = {
                         "row": at["row"] + part.num_rows,
                         "share": before + (behind - before) * offset / n,
+                        "disk": disk,
                         "batch": i if offset < n else i + 1,
                         "offset": offset if offset < n else 0,
                     }
@@ -198,8 +205,15 @@ class ArrowPieces(ColumnPieces):
 class NpzPieces(PieceReader):
     """Rows of an npz archive, which is read whole: it is compressed, or its matrix does not begin with its rows."""
 
-    def __init__(self, path: str | os.PathLike[str], target: Target, batch_bytes: int, missing: str) -> None:
-        self.table = read_npz(path)
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        target: Target,
+        batch_bytes: int,
+        missing: str,
+        max_bytes: int | None = None,
+    ) -> None:
+        self.table, self.size = read_npz(path, max_bytes=max_bytes), os.path.getsize(path)
         self.source, self.missing = self.table.source, missing
         self.y = self.table.y if target is False else self.table.labels()
         X = self.table.columns
@@ -221,8 +235,15 @@ class NpzPieces(PieceReader):
                 self.names,
                 place_by_row(first),
             )
-            yield Piece(part, labels, _row_anchor(first, n_rows), _row_anchor(end, n_rows))
+            yield Piece(part, labels, _row_anchor(first, n_rows, self.size), _row_anchor(end, n_rows, self.size))
 
 
-def _row_anchor(row: int, n_rows: int) -> Anchor:
-    return {"row": row, "share": row / max(1, n_rows)}
+def _row_anchor(row: int, n_rows: int, disk: int) -> Anchor:
+    return {"row": row, "share": row / max(1, n_rows), "disk": disk}
+
+
+def _end_of_group(group: Any) -> int:
+    """Where the columns of a row group end in the file."""
+    columns = [group.column(k) for k in range(group.num_columns)]
+    ends = [(c.dictionary_page_offset or c.data_page_offset) + c.total_compressed_size for c in columns]
+    return int(max(ends))

@@ -18,9 +18,10 @@ from maxmargin.data.batches_pieces import (
     Piece,
     PieceReader,
     RowTooLong,
+    bytes_on_disk,
+    go_behind_row,
     matrix_of,
     refuse_missing_labels,
-    share_of_text,
     steady,
     text_error,
     whole_rows,
@@ -62,9 +63,11 @@ class CsvPieces(PieceReader):
         options: CsvOptions | None,
         batch_bytes: int,
         missing: str,
+        max_bytes: int | None = None,
     ) -> None:
         import_arrow("reading CSV")
         self.path, self.source, self.batch_bytes, self.missing = path, str(path), batch_bytes, missing
+        self.max_bytes = max_bytes
         self.size = os.path.getsize(path)
         self.options = options_for(path, options)
         self.gaps = [*GAPS, *self.options.na]
@@ -79,7 +82,7 @@ class CsvPieces(PieceReader):
         """The first whole rows, and the layout; more than a megabyte if the first rows are longer."""
         size = HEAD
         while True:
-            with open_bytes(self.path) as file:
+            with open_bytes(self.path, self.max_bytes) as file:
                 head, more = file.read(size), b"?"
                 while len(head) < size and more:
                     more = file.read(size - len(head))
@@ -120,16 +123,17 @@ class CsvPieces(PieceReader):
 
     def pieces(self, begin: Anchor | None = None) -> Iterator[Piece]:
         layout = self.layout
-        at = begin or {"row": 0, "share": 0.0, "byte": layout.begin, "line": layout.line}
-        with open_bytes(self.path) as file:
-            file.seek(at["byte"])
+        at = begin or {"row": 0, "share": 0.0, "disk": 0, "byte": layout.begin, "line": layout.line}
+        with open_bytes(self.path, self.max_bytes) as file:
+            go_behind_row(file, self.source, at)
             try:
                 for text, last in whole_rows(file, self.batch_bytes, lambda text: end_of_rows(text, layout.delimiter)):
                     if last:
                         self._refuse_open_quote(text, at)
                     byte = at["byte"] + len(text)
-                    share = share_of_text(self.path, file, byte, self.size)
-                    end = {"row": at["row"], "share": share, "byte": byte, "line": at["line"] + _count_lines(text)}
+                    disk, line = bytes_on_disk(self.path, file, byte), at["line"] + _count_lines(text)
+                    share = min(1.0, disk / self.size)
+                    end = {"row": at["row"], "share": share, "disk": disk, "byte": byte, "line": line}
                     piece = None
                     if text.strip(b"\r\n"):
                         X, y, end["row"] = self._rows(text, at)

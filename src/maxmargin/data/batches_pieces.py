@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from maxmargin.data.encoding import _as_float
 from maxmargin.data.errors import DataError, MissingLabel
-from maxmargin.data.files import COMPRESSED
+from maxmargin.data.files import is_packed
 from maxmargin.data.table import Table, Target, find_target, unique_names
 
 HEAD = 1 << 20  # bytes of a file that decide what its columns and labels are, whatever the size of a batch
 LONGEST_ROW = 1 << 26  # bytes of text
 
-# A place between two rows, as JSON: "row" rows and the share "share" of the file are before it; the other entries
-# are what the format needs to get there.
+# A place between two rows, as JSON: "row" rows and the share "share" of the file are before it, and these rows depend
+# on the first "disk" bytes of the file; the other entries are what the format needs to get there.
 Anchor = dict[str, Any]
 
 
@@ -214,28 +214,58 @@ def whole_rows(file: IO[bytes], size: int, end_of_rows: Callable[[bytes], int]) 
     >>> list(whole_rows(io.BytesIO(b"1\\n22\\n333"), 4, lambda text: text.rfind(b"\\n") + 1))
     [(b'1\\n', False), (b'22\\n', False), (b'333', True)]
     """
-    text, ended, window = b"", False, size
+    text, begin, ended, window = b"", 0, False, size  # what is before ``begin`` was handed over
     while True:
-        while not ended and len(text) < window:
-            more = file.read(window - len(text))
-            ended = not more
-            text += more
-        last = ended and len(text) <= window
-        end = len(text) if last else end_of_rows(text[:window])
+        if not ended and len(text) - begin < window:
+            text, begin = _filled(file, text[begin:], window), 0
+            ended = len(text) < window
+        last = ended and len(text) - begin <= window
+        end = len(text) - begin if last else end_of_rows(text[begin : begin + window])
         if end == 0 and not last:
             if window >= max(LONGEST_ROW, size):
                 raise RowTooLong
             window *= 2
             continue
-        block, text, window = text[:end], text[end:], size
+        block, begin, window = text[begin : begin + end], begin + end, size
+        if len(text) - begin <= size:  # more than that, behind a long row, is not copied for every block
+            text, begin = text[begin:], 0
         if block:
             yield block, last
         if last:
             return
 
 
-def share_of_text(path: str | os.PathLike[str], file: IO[bytes], byte: int, size: int) -> float:
-    """The part of a file that is behind; of a compressed one, the part that was unpacked."""
-    if os.path.splitext(path)[1].lower() in COMPRESSED:
-        byte = os.lseek(file.fileno(), 0, os.SEEK_CUR)
-    return min(1.0, byte / size) if size else 1.0
+def _filled(file: IO[bytes], text: bytes, size: int) -> bytes:
+    """The text and what follows it in the file, so many bytes in all unless the file ends."""
+    parts, have = [text], len(text)
+    while have < size:
+        more = file.read(size - have)
+        if not more:
+            break
+        parts.append(more)
+        have += len(more)
+    return b"".join(parts)
+
+
+def go_behind_row(file: IO[bytes], source: str, at: Anchor) -> None:
+    """Go to a place in a text, which must be the beginning of a line.
+
+    It is not where a file without a line end at its end was read, and has grown since then: what is new may go on in
+    the line that was taken for whole.
+    """
+    if at["byte"] == 0:
+        return
+    file.seek(at["byte"] - 1)
+    before, behind = file.read(1), file.read(1)
+    if behind and before not in (b"\n", b"\r"):
+        raise DataError(
+            source,
+            f"line {at['line']}",
+            "the last line had no line end when it was read, and now it goes on; start from the beginning",
+        )
+    file.seek(at["byte"])
+
+
+def bytes_on_disk(path: str | os.PathLike[str], file: IO[bytes], byte: int) -> int:
+    """How many bytes of the file as it is on disk a place in its text depends on."""
+    return os.lseek(file.fileno(), 0, os.SEEK_CUR) if is_packed(path) else byte

@@ -11,7 +11,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
-from maxmargin.data.batches_pieces import HEAD, Anchor, Piece, PieceReader, RowTooLong, share_of_text, whole_rows
+from maxmargin.data.batches_pieces import (
+    HEAD,
+    Anchor,
+    Piece,
+    PieceReader,
+    RowTooLong,
+    bytes_on_disk,
+    go_behind_row,
+    whole_rows,
+)
 from maxmargin.data.errors import DataError
 from maxmargin.data.files import open_bytes
 from maxmargin.data.labels import plain_labels
@@ -43,9 +52,14 @@ class SvmlightPieces(PieceReader):
     """
 
     def __init__(
-        self, path: str | os.PathLike[str], n_features: int | None, zero_based: bool | None, batch_bytes: int
+        self,
+        path: str | os.PathLike[str],
+        n_features: int | None,
+        zero_based: bool | None,
+        batch_bytes: int,
+        max_bytes: int | None = None,
     ) -> None:
-        self.path, self.source, self.batch_bytes = path, str(path), batch_bytes
+        self.path, self.source, self.batch_bytes, self.max_bytes = path, str(path), batch_bytes, max_bytes
         self.asked_features, self.zero_based = n_features, zero_based
         if zero_based is not None:
             self.n_features = n_features  # else whether the columns count from 0 is not known yet
@@ -113,7 +127,7 @@ class SvmlightPieces(PieceReader):
 
     def _found(self, begin: Anchor | None, size: int) -> Iterator[_Found]:
         """Lines with rows behind a place, about ``size`` bytes of text at a time."""
-        at = begin or {"row": 0, "share": 0.0, "byte": 0, "line": 0}
+        at = begin or {"row": 0, "share": 0.0, "disk": 0, "byte": 0, "line": 0}
         n_threads = effective_threads()
         parser = _core.SvmlightParser(True)
         lines_before = at["line"]
@@ -121,16 +135,17 @@ class SvmlightPieces(PieceReader):
             # The parser skips a byte order mark before the first line it sees: that is an empty one here.
             parser.feed(np.frombuffer(b"\n", np.uint8), True, 1)
             lines_before -= 1
-        with open_bytes(self.path) as file:
-            file.seek(at["byte"])
+        with open_bytes(self.path, self.max_bytes) as file:
+            go_behind_row(file, self.source, at)
             try:
                 for text, _ in whole_rows(file, size, lambda text: text.rfind(b"\n") + 1):
                     self._feed(parser, np.frombuffer(text, np.uint8), lines_before, n_threads)
                     values, columns, row_ends, labels, lines = parser.take()
                     byte = at["byte"] + len(text)
-                    share = share_of_text(self.path, file, byte, self.size)
+                    disk = bytes_on_disk(self.path, file, byte)
+                    share = min(1.0, disk / self.size)
                     row, line = at["row"] + len(labels), lines_before + parser.n_lines
-                    end = {"row": row, "share": share, "byte": byte, "line": line}
+                    end = {"row": row, "share": share, "disk": disk, "byte": byte, "line": line}
                     if len(labels):
                         yield _Found(values, columns, row_ends, labels, lines + lines_before, at, end)
                     at = end

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.data.arrow import import_arrow
 from maxmargin.data.csv import BadRow, CsvOptions, options_for, parse_csv
-from maxmargin.data.encoding import gaps, is_text, mostly_numbers, strange_cells
+from maxmargin.data.encoding import gaps, is_text_type, mostly_numbers, strange_cells
 from maxmargin.data.errors import DataError
-from maxmargin.data.files import open_bytes
+from maxmargin.data.files import open_text, whole_content
 from maxmargin.data.formats import format_of, read_table
 from maxmargin.data.labels import plain_labels
+from maxmargin.data.summaries import Summaries, columns_of
 from maxmargin.data.svmlight import feed
 from maxmargin.data.table import Table, Target, shortened
 
 MOST_PROBLEMS = 20
 FEW_COLUMNS = 4
+FEWEST_COUNTED = 20  # rows; a shorter run of numbers may count them by chance
 WIDE_RANGE = 1e4  # between the largest and the smallest column
 
 
@@ -62,13 +64,13 @@ class Findings:
         else:
             self.n_more += 1
 
-    def add_columns(self, kind: str, problems: list[tuple[str, Problem]]) -> None:
+    def add_columns(self, kind: str, names: Sequence[str], problem: Callable[[int], Problem]) -> None:
         """The same problem in several columns: each one by itself, or all at once if there are many."""
-        if len(problems) <= FEW_COLUMNS:
-            for _, problem in problems:
-                self.add(problem)
+        if len(names) <= FEW_COLUMNS:
+            for k in range(len(names)):
+                self.add(problem(k))
             return
-        names, first = [name for name, _ in problems], problems[0][1]
+        first = problem(0)
         what = f"{kind} in {len(names)} columns: {shortened(names)}; in the first, {first.what}"
         self.add(Problem(first.place, what, first.fix, first.severity))
 
@@ -89,6 +91,7 @@ def check_file(
     format: str | None = None,
     csv: CsvOptions | None = None,
     plan: Plan | None = None,
+    max_bytes: int | None = None,
 ) -> Findings:
     """Look through a whole data file; what ``plan`` takes care of is only mentioned.
 
@@ -106,10 +109,10 @@ def check_file(
     kind = format or format_of(path, reading=True)
     try:
         if kind == "svmlight":
-            _check_svmlight(path, findings)
+            _check_svmlight(path, findings, max_bytes)
         else:
-            table = _lenient_csv(path, findings, target, drop, csv) if kind == "csv" else None
-            table = table or read_table(path, target=target, drop=drop, format=kind)
+            table = _lenient_csv(path, findings, target, drop, csv, max_bytes) if kind == "csv" else None
+            table = table or read_table(path, target=target, drop=drop, format=kind, max_bytes=max_bytes)
             _check_table(table, findings)
     except DataError as error:
         findings.add(
@@ -118,9 +121,9 @@ def check_file(
     return findings
 
 
-def _check_svmlight(path: str | os.PathLike[str], findings: Findings) -> None:
+def _check_svmlight(path: str | os.PathLike[str], findings: Findings, max_bytes: int | None) -> None:
     parser = _core.SvmlightParser(True)
-    with open_bytes(path) as file:
+    with open_text(path, max_bytes) as file:
         for _ in feed(parser, file, 1):
             if parser.error is not None:
                 line, column, problem = parser.error
@@ -152,12 +155,13 @@ def _lenient_csv(
     target: Target,
     drop: Sequence[str],
     options: CsvOptions | None,
+    max_bytes: int | None,
 ) -> Table:
     import_arrow("reading CSV")
-    with open_bytes(path) as file:
-        raw = file.read()
     bad_rows: list[BadRow] = []
-    table = parse_csv(raw, str(path), target=target, drop=drop, options=options_for(path, options), bad_rows=bad_rows)
+    layout = options_for(path, options)
+    raw = whole_content(path, max_bytes)
+    table = parse_csv(raw, str(path), target=target, drop=drop, options=layout, bad_rows=bad_rows)
     for row in bad_rows:
         what = f"expected {row.expected} cells as in the first line, found {row.found} ({row.text[:60]!r})"
         findings.add(Problem(f"line {row.line}", what, "Quote cells that contain the delimiter, or complete the line."))
@@ -174,14 +178,39 @@ def _check_table(table: Table, findings: Findings) -> None:
     if table.is_matrix:
         _check_matrix(table, findings)
         return
-    raw = {name: table.columns.column(name) for name in table.names or ()}
-    texts = [(name, _text_problem(name, values, findings.plan)) for name, values in raw.items() if is_text(values)]
-    findings.add_columns("text", texts)
-    gappy = [(name, values) for name, values in raw.items() if gaps(values).any()]
-    findings.add_columns("gaps", [(name, _gap_problem(name, values, findings.plan)) for name, values in gappy])
-    sizes = {name: _check_numbers(name, values, findings) for name, values in raw.items() if not is_text(values)}
-    known = {name: size for name, size in sizes.items() if size is not None}
-    _check_ranges(np.array(list(known.values())), list(known), findings)
+    names, kinds = list(table.names or ()), table.columns.schema.types
+    texts = columns_of(is_text_type, kinds)
+    findings.add_columns(
+        "text",
+        [names[k] for k in texts],
+        lambda k: _text_problem(names[texts[k]], table.columns[texts[k]], findings.plan),
+    )
+    numbers = Summaries.of(table.columns)
+    gappy = _gappy_columns(table.columns, numbers)
+    findings.add_columns(
+        "gaps",
+        [names[k] for k, *_ in gappy],
+        lambda k: _gap_problem(names[gappy[k][0]], *gappy[k][1:], table.n_rows, findings.plan),
+    )
+    odd = set(range(len(kinds))) - set(texts) - set(numbers.positions.tolist())
+    known = _check_numbers(table.columns, names, numbers, odd, findings)
+    largest = np.maximum(np.abs(numbers.low[known]), np.abs(numbers.high[known]))
+    _check_ranges(largest, [names[k] for k in numbers.positions[known].tolist()], findings)
+
+
+def _gappy_columns(columns: Any, numbers: Summaries) -> list[tuple[int, int, int]]:
+    """Position, number of gaps and row of the first gap of each column that has gaps."""
+    filled = numbers.n_gaps == 0
+    found = {
+        k: (k, n, row)
+        for k, n, row in np.stack([numbers.positions, numbers.n_gaps, numbers.first_gap], axis=1)[~filled].tolist()
+    }
+    for k in sorted(set(range(columns.num_columns)) - set(numbers.positions.tolist())):
+        values = columns[k]
+        if values.null_count:
+            where = gaps(values)
+            found[k] = (k, int(where.sum()), int(np.argmax(where)))
+    return [found[k] for k in sorted(found)]
 
 
 def _text_problem(name: str, values: Any, plan: Plan) -> Problem:
@@ -195,43 +224,47 @@ def _text_problem(name: str, values: Any, plan: Plan) -> Problem:
     return Problem(place, f"text such as {cell!r}", fix, "error" if plan.text == "error" else "warning")
 
 
-def _gap_problem(name: str, values: Any, plan: Plan) -> Problem:
-    where = gaps(values)
-    what = f"{int(where.sum())} of {len(where)} values are missing"
+def _gap_problem(name: str, n_gaps: int, first: int, n_rows: int, plan: Plan) -> Problem:
+    what = f"{n_gaps} of {n_rows} values are missing"
     fix = f"--missing mean, --missing drop, or leave the column out (--drop {name!r})."
     severity = "error" if plan.missing == "error" else "warning"
-    return Problem(f"column {name!r}, row {int(np.argmax(where))}", what, fix, severity)
+    return Problem(f"column {name!r}, row {first}", what, fix, severity)
 
 
-def _check_numbers(name: str, values: Any, findings: Findings) -> float | None:
-    """The largest absolute value of a column of numbers; None for others."""
+def _check_numbers(
+    columns: Any, names: Sequence[str], numbers: Summaries, odd: set[int], findings: Findings
+) -> NDArray[np.intp]:
+    """Look at numbers and at ``odd`` columns, of other types; returns which of the numbers can be compared in size."""
+    n_known = columns.num_rows - numbers.n_gaps
+    infinite, constant = numbers.first_infinite >= 0, (n_known > 0) & (numbers.low == numbers.high)
+    with np.errstate(invalid="ignore"):  # inf - inf of columns without values
+        steps = numbers.high - numbers.low - (n_known - 1)
+    # The columns that may count rows: each of them is looked at as a whole.
+    counting = (n_known >= FEWEST_COUNTED) & (np.abs(steps) < 0.5) & ~infinite
+    strange = {int(numbers.positions[j]): j for j in np.flatnonzero(infinite | constant | counting).tolist()}
+    for k in sorted(odd | strange.keys()):
+        place, leave = f"column {names[k]!r}", f"or leave the column out (--drop {names[k]!r})."
+        j = strange.get(k)
+        if j is None:
+            if str(columns[k].type) != "null":
+                findings.add(Problem(place, f"it holds {columns[k].type}", f"Turn it into numbers, {leave}"))
+        elif infinite[j]:
+            row = int(numbers.first_infinite[j])
+            value = float(columns[k][row].as_py())
+            findings.add(Problem(f"{place}, row {row}", f"the value is {value}", f"Correct it, {leave}"))
+        elif constant[j]:
+            what = f"every row has {numbers.low[j]:g}"
+            findings.add(Problem(place, what, "It tells nothing; --drop it if you like.", "warning"))
+        elif _counts_rows(columns[k]):
+            fix = f"Such a column tells nothing of new rows: --drop {names[k]!r}."
+            findings.add(Problem(place, "it counts the rows", fix, "warning"))
+    return np.flatnonzero(~infinite & ~constant & (n_known > 0))
+
+
+def _counts_rows(values: Any) -> bool:
     pa = import_arrow("reading columns")
-    place = f"column {name!r}"
-    leave = f"or leave the column out (--drop {name!r})."
-    where = gaps(values)
-    numeric = pa.types.is_integer(values.type) or pa.types.is_floating(values.type) or pa.types.is_decimal(values.type)
-    if not (numeric or pa.types.is_boolean(values.type)):
-        if not pa.types.is_null(values.type):
-            findings.add(Problem(place, f"it holds {values.type}", f"Turn it into numbers, {leave}"))
-        return None
-    numbers = np.asarray(values.cast(pa.float64(), safe=False).to_numpy())
-    known = numbers[~where]
-    bad = np.flatnonzero(~np.isfinite(numbers) & ~where)
-    if len(bad):
-        findings.add(Problem(f"{place}, row {bad[0]}", f"the value is {numbers[bad[0]]}", f"Correct it, {leave}"))
-        return None
-    if len(known) and known.min() == known.max():
-        findings.add(
-            Problem(place, f"every row has {known[0]:g}", "It tells nothing; --drop it if you like.", "warning")
-        )
-        return None
-    if len(known) >= 20 and np.all(np.diff(known) == 1.0):
-        findings.add(
-            Problem(
-                place, "it counts the rows", f"Such a column tells nothing of new rows: --drop {name!r}.", "warning"
-            )
-        )
-    return float(np.abs(known).max()) if len(known) else None
+    known = np.asarray(values.cast(pa.float64(), safe=False).drop_null().to_numpy())
+    return bool(np.all(np.diff(known[~np.isnan(known)]) == 1.0))
 
 
 def _check_matrix(table: Table, findings: Findings) -> None:

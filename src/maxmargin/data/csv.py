@@ -15,13 +15,16 @@ import scipy.sparse as sp
 
 from maxmargin.data.arrow import import_arrow, table_from_arrow
 from maxmargin.data.errors import DataError
-from maxmargin.data.files import open_bytes, suffix_of
+from maxmargin.data.files import suffix_of, whole_content
 from maxmargin.data.labels import label_text
 from maxmargin.data.layout import LARGEST_BLOCK, Layout, never_closed
 from maxmargin.data.svmlight import number
 from maxmargin.data.table import Table, Target, find_target, is_number, written_names
 
 GAPS = ("", "NA", "N/A", "#N/A", "NaN", "nan", "null", "NULL", "None", "-NaN", "-nan", "<NA>")
+WIDE = 1000  # columns; beyond, PyArrow's guesses about types take longer than the parsing
+FEW = 8  # columns that are replaced one by one
+SEARCHED = 1 << 16  # bytes that are looked through at a time: they fit in a cache
 
 
 @dataclass(frozen=True)
@@ -48,6 +51,7 @@ def read_csv(
     target: Target = None,
     drop: Sequence[str] = (),
     options: CsvOptions | None = None,
+    max_bytes: int | None = None,
 ) -> Table:
     """Read a CSV file, compressed or not.
 
@@ -57,6 +61,7 @@ def read_csv(
     target : the labels' column, by name or index.
     drop : names or indices of columns to leave out.
     options : header, delimiter and texts that mean a missing value.
+    max_bytes : most bytes of text; None: a quarter of the memory for what is compressed or comes through a pipe.
 
     Examples
     --------
@@ -68,8 +73,7 @@ def read_csv(
     (('age', 'blood pressure'), array(['sick', 'well'], dtype='<U4'))
     """
     import_arrow("reading CSV")
-    with open_bytes(path) as file:
-        raw = _map_if_plain(path) or file.read()
+    raw = whole_content(path, max_bytes)
     return parse_csv(raw, str(path), target=target, drop=drop, options=options_for(path, options))
 
 
@@ -79,18 +83,6 @@ def options_for(path: str | os.PathLike[str], options: CsvOptions | None) -> Csv
     if options.delimiter is None and suffix_of(path) == ".tsv":
         return replace(options, delimiter="\t")
     return options
-
-
-def _map_if_plain(path: str | os.PathLike[str]) -> Any:
-    """A memory map of an uncompressed file: PyArrow parses it without a copy."""
-    from maxmargin.data.files import COMPRESSED
-
-    pa = import_arrow("reading CSV")
-    if os.path.splitext(path)[1].lower() in COMPRESSED or os.path.getsize(path) == 0:
-        return None
-    if not os.path.isfile(path):  # a pipe
-        return None
-    return pa.memory_map(os.fspath(path)).read_buffer()
 
 
 def parse_csv(
@@ -137,7 +129,7 @@ def _read(
     """The Arrow table: numbers where the first block shows numbers, and text where it does not."""
     pa = import_arrow("reading CSV")
     # Without quotes, every line end ends a row, and blocks can be cut at line ends.
-    parse = {"delimiter": layout.delimiter, "newlines_in_values": re.search(b'"', body) is not None}
+    parse = {"delimiter": layout.delimiter, "newlines_in_values": _has_quotes(body)}
     gaps = [*GAPS, *options.na]
     try:
         types = _types_of_first_block(body, layout, gaps, parse, target)
@@ -148,6 +140,11 @@ def _read(
         n_rows = arrow.num_rows + len(bad_rows or ())
         raise _open_quote(source, next(layout.places(body, [n_rows]))[0])
     return _numbers_where_possible(arrow, gaps, target, options.decimal)
+
+
+def _has_quotes(body: Any) -> bool:
+    view = memoryview(body)
+    return any(b'"' in bytes(view[begin : begin + SEARCHED]) for begin in range(0, len(view), SEARCHED))
 
 
 def _read_as_text(
@@ -205,17 +202,22 @@ def _types_of_first_block(
     pa = import_arrow("reading CSV")
     from pyarrow import csv
 
+    types: dict[str, Any] = {}
+    if target is not None:
+        types[layout.names[target]] = pa.string()  # 01 and 1 may be two labels: _numbers_where_possible decides
+    if len(layout.names) > WIDE:
+        types |= dict.fromkeys(_numbers_in_first_row(body, layout) - types.keys(), pa.float64())
+    unknown = [name for name in layout.names if name not in types]
+    if not unknown:
+        return types
     reader = csv.open_csv(
         pa.BufferReader(body),
         read_options=csv.ReadOptions(column_names=list(layout.names), block_size=layout.block),
         parse_options=csv.ParseOptions(**parse),
-        convert_options=csv.ConvertOptions(null_values=gaps, strings_can_be_null=True),
+        convert_options=csv.ConvertOptions(null_values=gaps, strings_can_be_null=True, include_columns=unknown),
     )
-    types: dict[str, Any] = {}
-    for position, column in enumerate(reader.schema):
-        if position == target:
-            types[column.name] = pa.string()  # 01 and 1 may be two labels: _numbers_where_possible decides
-        elif pa.types.is_integer(column.type) or pa.types.is_null(column.type):
+    for column in reader.schema:
+        if pa.types.is_integer(column.type) or pa.types.is_null(column.type):
             types[column.name] = pa.float64()
         elif pa.types.is_floating(column.type) or pa.types.is_boolean(column.type):
             types[column.name] = column.type
@@ -224,29 +226,50 @@ def _types_of_first_block(
     return types
 
 
+def _numbers_in_first_row(body: Any, layout: Layout) -> set[str]:
+    """Columns that begin with a number; where one goes on with text, the table is read as text after all."""
+    body = body.slice(0, min(len(body), layout.block))  # a block has the first row, unless that row is too long for any
+    for _, span in layout.places(body, [1]):
+        text = io.StringIO(bytes(memoryview(body)[span]).decode("latin-1"), newline="")
+        cells = next(textbook_csv.reader(text, delimiter=layout.delimiter))
+        return {name for name, cell in zip(layout.names, cells, strict=False) if is_number(cell)}
+    return set()
+
+
 def _numbers_where_possible(table: Any, gaps: list[str], target: int | None, decimal: str | None) -> Any:
     """Text columns without the gaps that blanks surround, and as numbers if nothing but numbers is left."""
     pa = import_arrow("reading CSV")
     from pyarrow import compute
 
-    columns = []
-    for position, column in enumerate(table.columns):
-        if pa.types.is_string(column.type):
-            trimmed = compute.utf8_trim_whitespace(column)
-            missing = compute.is_in(trimmed, value_set=pa.array(gaps))
-            if compute.any(missing).as_py():
-                trimmed = compute.if_else(missing, None, trimmed)
-                column = compute.if_else(missing, None, column)
-            if decimal is not None and position != target:
-                trimmed = compute.replace_substring(trimmed, decimal, ".")
-            for kind in _kinds(trimmed, position == target):
-                try:
-                    column = compute.cast(trimmed, kind)
-                    break
-                except pa.ArrowInvalid:
-                    continue
-        columns.append(column)
-    return pa.table(columns, names=table.column_names)
+    texts = [position for position, kind in enumerate(table.schema.types) if pa.types.is_string(kind)]
+    converted = {}
+    for position in texts:
+        column = table.column(position)
+        trimmed = compute.utf8_trim_whitespace(column)
+        missing = compute.is_in(trimmed, value_set=pa.array(gaps))
+        if compute.any(missing).as_py():
+            trimmed = compute.if_else(missing, None, trimmed)
+            column = compute.if_else(missing, None, column)
+        if decimal is not None and position != target:
+            trimmed = compute.replace_substring(trimmed, decimal, ".")
+        for kind in _kinds(trimmed, position == target):
+            try:
+                column = compute.cast(trimmed, kind)
+                break
+            except pa.ArrowInvalid:
+                continue
+        converted[position] = column
+    return _with_columns(table, converted)
+
+
+def _with_columns(table: Any, new: dict[int, Any]) -> Any:
+    """The table with some columns replaced. Each replacement by itself takes as long as the table is wide."""
+    if len(new) <= FEW:
+        for position, column in new.items():
+            table = table.set_column(position, table.schema.field(position).name, column)
+        return table
+    columns = [new.get(position, column) for position, column in enumerate(table.columns)]
+    return import_arrow("reading CSV").table(columns, names=table.column_names)
 
 
 def _kinds(text: Any, is_target: bool) -> list[Any]:

@@ -106,6 +106,7 @@ def read_table(
     format: str | None = None,
     csv: CsvOptions | None = None,
     zero_based: bool | None = None,
+    max_bytes: int | None = None,
 ) -> Table:
     """Read a data file of any known format.
 
@@ -118,6 +119,8 @@ def read_table(
     format : one of svmlight, csv, parquet, arrow, npz; None goes by the file's name.
     csv : layout of CSV text.
     zero_based : whether a svmlight file counts columns from 0; None: it does if a column 0 occurs.
+    max_bytes : most bytes that the content may have once it is unpacked; more is an error before memory is full. None:
+        a quarter of the memory, or the size on disk if that is more; files of plain text have no limit then.
 
     Examples
     --------
@@ -133,11 +136,13 @@ def read_table(
         if (target is not None and target is not False) or drop:
             option = "--drop" if drop else "--target"
             raise DataError(str(path), "file", f"{option} needs named columns, which {kind} files do not have")
-        return read_svmlight(path, zero_based=zero_based) if kind == "svmlight" else read_npz(path)
+        if kind == "npz":
+            return read_npz(path, max_bytes=max_bytes)
+        return read_svmlight(path, zero_based=zero_based, max_bytes=max_bytes)
     if kind == "csv":
-        return read_csv(path, target=target, drop=drop, options=csv)
+        return read_csv(path, target=target, drop=drop, options=csv, max_bytes=max_bytes)
     reader = read_parquet if kind == "parquet" else read_arrow
-    return reader(path, target=target, drop=drop)
+    return reader(path, target=target, drop=drop, max_bytes=max_bytes)
 
 
 def write_table(table: Table, path: str | os.PathLike[str], *, format: str | None = None) -> None:

@@ -16,6 +16,7 @@ from maxmargin.data.table import is_number, unique_names
 
 BLOCK = 1 << 20
 LARGEST_BLOCK = 1 << 30
+ROWS_OF_BLOCK = 64  # at least: PyArrow pays for each column of each block about as much as for 30 cells
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ class Layout:
             after = line + n_lines
         else:
             names, after = tuple(f"x{i}" for i in range(len(cells))), line
-        block = min(LARGEST_BLOCK, max(BLOCK, 4 * _line_length(view, begin + start)))
+        block = min(LARGEST_BLOCK, max(BLOCK, ROWS_OF_BLOCK * _line_length(view, begin + start)))
         return cls(names, mark, begin + start, after, line, block)
 
     def places(self, body: Any, rows: Sequence[int]) -> Iterator[tuple[int, slice]]:

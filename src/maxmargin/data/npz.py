@@ -11,7 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin.data.errors import DataError
+from maxmargin.data.files import open_plain
 from maxmargin.data.labels import plain_labels
+from maxmargin.data.limits import byte_limit, too_large
 from maxmargin.data.table import Table, unique_names
 from maxmargin.positions import InputError, check_positions
 
@@ -21,8 +23,13 @@ DAMAGE = (ValueError, OSError, EOFError, KeyError, zipfile.BadZipFile, zlib.erro
 SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 
 
-def read_npz(path: str | os.PathLike[str]) -> Table:
+def read_npz(path: str | os.PathLike[str], *, max_bytes: int | None = None) -> Table:
     """Read an .npz archive; nothing in it is executed (pickled objects are refused).
+
+    Parameters
+    ----------
+    path : file name.
+    max_bytes : most bytes of all arrays together; None: a quarter of the memory, or the size on disk if larger.
 
     Examples
     --------
@@ -33,23 +40,34 @@ def read_npz(path: str | os.PathLike[str]) -> Table:
     array(['no', 'yes'], dtype='<U3')
     """
     source = str(path)
-    with open(path, "rb") as file:
+    limit = byte_limit(path, max_bytes, packed=True)
+    with open_plain(path) as file:
         head = file.read(len(NPY))
         file.seek(0)
         if head == NPY:
             raise DataError(source, "file", "this is a single .npy array; expected an .npz archive with X and y")
         if not head.startswith(b"PK"):
             raise DataError(source, "file", "this is no .npz archive; write one with numpy.savez(name, X=X, y=y)")
-        try:
-            with np.load(file, allow_pickle=False) as archive:
-                parts = {name: archive[name] for name in archive.files}
-                foreign = [name for name, part in parts.items() if not isinstance(part, np.ndarray)]
-                if foreign:
-                    raise ValueError(f"{foreign[0]!r} is no array")
-        except DAMAGE as error:
-            reason = "it holds pickled objects, which could run code" if "pickle" in str(error).lower() else str(error)
-            raise DataError(source, "file", f"this is no readable .npz archive: {reason[:200]}") from None
-    return _table(parts, source)
+        return _table(_arrays(file, source, limit), source)
+
+
+def _arrays(file: IO[bytes], source: str, limit: int | None) -> dict[str, Any]:
+    """All arrays of the archive. No array is larger than its entry in the archive's list of contents says."""
+    try:
+        with np.load(file, allow_pickle=False) as archive:
+            size = sum(entry.file_size for entry in archive.zip.infolist())
+            if limit is not None and size > limit:
+                raise too_large(source, size, limit)
+            parts = {name: archive[name] for name in archive.files}
+            foreign = [name for name, part in parts.items() if not isinstance(part, np.ndarray)]
+            if foreign:
+                raise ValueError(f"{foreign[0]!r} is no array")
+    except DataError:
+        raise
+    except DAMAGE as error:
+        reason = "it holds pickled objects, which could run code" if "pickle" in str(error).lower() else str(error)
+        raise DataError(source, "file", f"this is no readable .npz archive: {reason[:200]}") from None
+    return parts
 
 
 def _table(parts: dict[str, Any], source: str) -> Table:

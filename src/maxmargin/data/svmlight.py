@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.data.errors import DataError
-from maxmargin.data.files import open_bytes
+from maxmargin.data.files import open_bytes, open_text
 from maxmargin.data.labels import plain_labels
 from maxmargin.data.table import Table
 from maxmargin.runtime import effective_threads
 
 PIECE = 4 << 20  # bytes a thread is given at a time
+WINDOW = 1 << 16  # bytes in which a line end is looked for at a time
 
 
 def read_svmlight(
@@ -28,6 +29,7 @@ def read_svmlight(
     n_features: int | None = None,
     zero_based: bool | None = None,
     n_threads: int | None = None,
+    max_bytes: int | None = None,
 ) -> Table:
     """Read a svmlight/LIBSVM file, compressed or not.
 
@@ -37,6 +39,7 @@ def read_svmlight(
     n_features : number of columns; None takes the largest index in the file.
     zero_based : whether column indices count from 0; None: they do if an index 0 occurs.
     n_threads : None uses all that are allowed. The result does not depend on it.
+    max_bytes : most bytes of text; None: a quarter of the memory for what is compressed or comes through a pipe.
 
     Examples
     --------
@@ -47,7 +50,7 @@ def read_svmlight(
     >>> table.columns.toarray(), table.y
     (array([[0.5, 0. , 2. ], [0. , 1. , 0. ]]), array([ 1, -1]))
     """
-    with open_bytes(path) as file:
+    with open_text(path, max_bytes) as file:
         return parse_svmlight(file, str(path), n_features=n_features, zero_based=zero_based, n_threads=n_threads)
 
 
@@ -94,25 +97,54 @@ def _matrix(values: NDArray[Any], columns: NDArray[Any], row_ends: NDArray[Any],
 
 
 def feed(parser: _core.SvmlightParser, file: IO[bytes], n_threads: int) -> Iterator[None]:
-    """Feed the whole file; stops for the caller after each piece, and goes on behind an erroneous line."""
+    """Feed the whole file; stops for the caller after each piece, and goes on behind an erroneous line.
+
+    The parser sees whole lines only: the work is proportional to the bytes, however long a line is and however small
+    the pieces are in which the file arrives.
+    """
     text = np.empty(PIECE * n_threads, dtype=np.uint8)
-    have = 0
+    have = 0  # bytes at hand: the beginning of one line
     last = False
     while not last:
-        n_read: int = file.readinto(text[have:])  # type: ignore[attr-defined]
-        last = n_read == 0
-        have += n_read
+        if have == len(text):
+            text = np.concatenate([text, np.empty_like(text)])
+        n_new, last = _fill(file, text[have:])
+        found = _last_line_end(text[have : have + n_new])
+        end = have + n_new if last else (have + found if found else 0)
+        have += n_new
         done = 0
-        while True:
-            done += parser.feed(text[done:have], last, n_threads)
+        while done < end:
+            done += parser.feed(text[done:end], last, n_threads)
             stopped = parser.error is not None
             yield
             if not stopped:
                 break
-        text[: have - done] = text[done:have]
-        have -= done
-        if have == len(text):  # one line fills it all
-            text = np.concatenate([text, np.empty_like(text)])
+        if end:
+            text[: have - end] = text[end:have]
+            have -= end
+
+
+def _last_line_end(text: NDArray[np.uint8]) -> int:
+    """The place behind the last line end, or 0; looks backwards, and at no byte twice."""
+    stop = len(text)
+    while stop > 0:
+        begin = max(0, stop - WINDOW)
+        found = text[begin:stop].tobytes().rfind(b"\n")
+        if found >= 0:
+            return begin + found + 1
+        stop = begin
+    return 0
+
+
+def _fill(file: IO[bytes], room: NDArray[np.uint8]) -> tuple[int, bool]:
+    """Read until the room is full or the file ends; how many bytes came, and whether that was the end."""
+    have = 0
+    while have < len(room):
+        n_read: int = file.readinto(room[have:])  # type: ignore[attr-defined]
+        if n_read == 0:
+            return have, True
+        have += n_read
+    return have, False
 
 
 def write_svmlight(table: Table, file: IO[bytes], *, zero_based: bool = False) -> None:
@@ -179,7 +211,7 @@ def looks_like_svmlight(path: str | os.PathLike[str]) -> bool:
     if not Path(path).is_file():
         return False
     with open_bytes(path) as file:
-        head = file.read(1 << 16)
+        head = file.read(WINDOW)
     for line in head.splitlines():
         tokens = line.split(b"#", 1)[0].split()
         if tokens:

@@ -180,7 +180,7 @@ class Reader:
 
 
 def model_from(document: Any, tensors: dict[str, Any], source: str) -> Model:
-    """The model, once document and tensors have passed every check."""
+    """The model, once document and tensors (whose shapes have, see :func:`check_shapes`) have passed every check."""
     top = Reader(document, "document", source)
     if top.take("machine", str) != "LinearSVC":
         top.fail("machine", "unknown machine; this version knows LinearSVC")
@@ -188,10 +188,8 @@ def model_from(document: Any, tensors: dict[str, Any], source: str) -> Model:
     names = top.take("feature_names", list, type(None))
     named_input = top.take("named_input", bool)
     training = _read_training(top.sub("training"), tensors)
-    shapes = _expected_shapes(tensors, training.n_rows, source)
-    n_features = shapes["coef"][1]
-    if names is not None and (len(names) != n_features or not all(isinstance(name, str) for name in names)):
-        top.fail("feature_names", f"expected {n_features} texts")
+    _check_values(tensors, source)
+    n_features = tensors["coef"].shape[1]
     encoding = _read_encoding(top.take("encoding", list, type(None)), names, source)
     classes = _read_classes(top.sub("classes"))
     machine = _read_params(top.sub("params"), classes)
@@ -214,32 +212,40 @@ def model_from(document: Any, tensors: dict[str, Any], source: str) -> Model:
     return Model(machine, training, encoding, scaling, None if names is None else tuple(names), has_dual)
 
 
-def _expected_shapes(tensors: dict[str, Any], n_rows: int, source: str) -> dict[str, tuple[int, ...]]:
-    coef = tensors.get("coef")
-    if coef is None or coef.ndim != 2 or coef.shape[0] != 1 or coef.shape[1] < 1:
+Shapes = dict[str, tuple[tuple[int, ...], np.dtype[Any]]]
+
+
+def check_shapes(document: Any, found: Shapes, source: str) -> None:
+    """Whether the arrays that a file's header announces are those that its document needs; before they are read."""
+    top = Reader(document, "document", source)
+    names = top.take("feature_names", list, type(None))
+    n_rows = top.sub("training").whole("n_rows")
+    shape, _ = found.get("coef", ((), None))
+    if len(shape) != 2 or shape[0] != 1 or shape[1] < 1:
         raise ModelFileError(source, "tensor 'coef'", "expected one row of at least one weight")
-    d = coef.shape[1]
-    shapes = {"coef": (1, d), "intercept": (1,), "mean": (d,), "scale": (d,)}
-    shapes |= dict.fromkeys(("dual", "rows", "weight"), (n_rows,))
-    for name, tensor in tensors.items():
-        if name not in shapes:
+    d = shape[1]
+    if names is not None and (len(names) != d or not all(isinstance(name, str) for name in names)):
+        top.fail("feature_names", f"expected {d} texts")
+    expected = {"coef": (1, d), "intercept": (1,), "mean": (d,), "scale": (d,)}
+    expected |= dict.fromkeys(("dual", "rows", "weight"), (n_rows,))
+    for name, (shape, dtype) in found.items():
+        if name not in expected:
             raise ModelFileError(source, f"tensor {name!r}", "unknown tensor")
-        kind = "i" if name == "rows" else "f"
-        if tensor.shape != shapes[name] or tensor.dtype.kind != kind:
-            raise ModelFileError(
-                source, f"tensor {name!r}", f"expected shape {shapes[name]}, got {tensor.shape} of {tensor.dtype}"
-            )
-    if "intercept" not in tensors:
+        if shape != expected[name] or dtype.kind != ("i" if name == "rows" else "f"):
+            raise ModelFileError(source, f"tensor {name!r}", f"expected shape {expected[name]}, got {shape} of {dtype}")
+    if "intercept" not in found:
         raise ModelFileError(source, "tensor 'intercept'", "it is missing")
-    if "mean" in tensors and "scale" not in tensors:
+    if "mean" in found and "scale" not in found:
         raise ModelFileError(source, "tensor 'scale'", "it is missing beside the tensor 'mean'")
+
+
+def _check_values(tensors: dict[str, Any], source: str) -> None:
     if "scale" in tensors and not (tensors["scale"] > 0.0).all():
         raise ModelFileError(source, "tensor 'scale'", "every scale must be above 0")
     if "weight" in tensors and (tensors["weight"] < 0.0).any():
         raise ModelFileError(source, "tensor 'weight'", "no weight may be below 0")
     if "rows" in tensors and (np.diff(tensors["rows"], prepend=-1) <= 0).any():
         raise ModelFileError(source, "tensor 'rows'", "row numbers must increase from 0")
-    return shapes
 
 
 def _read_training(entry: Reader, tensors: dict[str, Any]) -> Training:

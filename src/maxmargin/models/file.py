@@ -9,24 +9,22 @@ Every number is stored once, so there is nothing that could disagree.
 
 from __future__ import annotations
 
-import hashlib
+import io
 import json
 import os
-from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 
-from maxmargin.data.files import atomic_write
-from maxmargin.models.document import ModelFileError, document_of, model_from
+from maxmargin.data import DataError, tensors
+from maxmargin.data.files import atomic_write, open_plain
+from maxmargin.models.document import ModelFileError, check_shapes, document_of, model_from
 from maxmargin.models.model import Model, Training, trained_on
 from maxmargin.models.scaling import Scaling
 from maxmargin.positions import InputError
 from maxmargin.svm import LinearSVC
 
 FORMAT, FORMAT_VERSION = "maxmargin", "1"
-DTYPES = {"F64": np.dtype("<f8"), "I64": np.dtype("<i8")}
-MOST_HEADER = 100_000_000  # bytes, the limit of safetensors itself
 
 
 def save(
@@ -106,145 +104,60 @@ def _wrapped(machine: LinearSVC, scaling: Scaling | None, data: tuple[Any, Any] 
 
 def to_bytes(model: Model, *, dual: bool = True) -> bytes:
     """The content of a model file."""
-    from safetensors.numpy import save as pack
-
     machine = model.machine
     coef = machine.coef_.toarray() if hasattr(machine.coef_, "toarray") else machine.coef_
-    tensors = {"coef": coef, "intercept": machine.intercept_}
+    arrays = {"coef": coef, "intercept": machine.intercept_}
     if dual and model.has_dual:
         signed = np.zeros(model.training.n_rows)
         signed[machine.support_] = machine.dual_coef_[0]
-        tensors["dual"] = signed
+        arrays["dual"] = signed
     if model.scaling is not None:
-        tensors["scale"] = model.scaling.scale
+        arrays["scale"] = model.scaling.scale
         if model.scaling.mean is not None:
-            tensors["mean"] = model.scaling.mean
+            arrays["mean"] = model.scaling.mean
     if model.training.rows is not None:
-        tensors["rows"] = model.training.rows
+        arrays["rows"] = model.training.rows
     if getattr(machine, "_sample_weight", None) is not None:
-        tensors["weight"] = machine._sample_weight
-    # safetensors writes strided memory as if it were contiguous.
+        arrays["weight"] = machine._sample_weight
     plain = {
-        name: np.ascontiguousarray(tensor, dtype="<i8" if name == "rows" else "<f8")
-        for name, tensor in sorted(tensors.items())
+        name: np.ascontiguousarray(array, dtype="<i8" if name == "rows" else "<f8") for name, array in arrays.items()
     }
     document = json.dumps(document_of(model), allow_nan=False, ensure_ascii=False, sort_keys=True)
     try:
         document.encode()
     except UnicodeEncodeError as error:
         raise InputError(f"the model cannot be saved: a label or a column's name is no valid text: {error}") from None
-    metadata = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "document": document,
-        "sha256": checksum(document, plain),
-    }
-    return _ordered(bytes(pack(plain, metadata=metadata)))
-
-
-def _ordered(blob: bytes) -> bytes:
-    """The file with its header's keys in order: safetensors writes metadata in a random one."""
-    size = int.from_bytes(blob[:8], "little")
-    text = json.dumps(json.loads(blob[8 : 8 + size]), sort_keys=True, separators=(",", ":")).encode()
-    text += b" " * (-len(text) % 8)  # tensors begin at a multiple of 8
-    return len(text).to_bytes(8, "little") + text + blob[8 + size :]
-
-
-def checksum(document: str, tensors: dict[str, Any]) -> str:
-    """SHA-256 of the document and of every tensor with its name and shape."""
-    state = hashlib.sha256(document.encode())
-    for name, tensor in sorted(tensors.items()):
-        state.update(f"{name}{tensor.shape}".encode())
-        state.update(tensor.tobytes())
-    return state.hexdigest()
+    return tensors.to_bytes(document, plain, FORMAT, FORMAT_VERSION)
 
 
 def load(path: str | os.PathLike[str]) -> Model:
-    """Load a model file; anything unexpected in it is an error that says what and where."""
-    return from_bytes(Path(path).read_bytes(), str(path))
+    """Load a model file; anything unexpected in it is an error that says what and where.
+
+    The header is read first. Whether this is a model file, of which version, and whether the sizes of all arrays are
+    what its document says, is known before any array is read.
+    """
+    try:
+        with open_plain(path) as file:
+            return _read(file, str(path))
+    except DataError as error:  # the file changed meanwhile
+        raise ModelFileError(str(path), error.place, error.problem) from None
 
 
 def from_bytes(blob: bytes, source: str = "model") -> Model:
     """The model in the content of a model file."""
-    header = _header(blob, source)
-    metadata = header.pop("__metadata__", None)
-    if not isinstance(metadata, dict) or metadata.get("format") != FORMAT:
-        raise ModelFileError(source, "metadata", "this safetensors file was not written by maxmargin")
-    version = metadata.get("format_version")
-    if version != FORMAT_VERSION:
-        raise ModelFileError(
-            source,
-            "metadata 'format_version'",
-            f"the file has format {version!r}, this version of maxmargin reads {FORMAT_VERSION!r}; use the version "
-            "that wrote it, or train again",
-        )
-    expected = {"format", "format_version", "document", "sha256"}
-    if set(metadata) != expected or not all(isinstance(value, str) for value in metadata.values()):
-        raise ModelFileError(source, "metadata", f"expected exactly the texts {sorted(expected)}")
-    tensors = _tensors(blob, header, source)
-    if checksum(metadata["document"], tensors) != metadata["sha256"]:
-        raise ModelFileError(
-            source,
-            "metadata 'sha256'",
-            "the checksum does not fit: something in the file was changed after it was written",
-        )
+    return _read(io.BytesIO(blob), source)
+
+
+def _read(file: IO[bytes], source: str) -> Model:
     try:
-        document = _strict_json(metadata["document"])
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(source, "metadata 'document'", f"this is no valid JSON: {error}") from None
-    return model_from(document, tensors, source)
-
-
-def _strict_json(text: str) -> Any:
-    """JSON without what different readers understand differently."""
-    value = json.loads(text, object_pairs_hook=_no_duplicates, parse_constant=_no_constants)
-    json.dumps(value, ensure_ascii=False).encode()  # half of a surrogate pair is no text
-    return value
-
-
-def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(dict(pairs)) != len(pairs):
-        raise ValueError("a key occurs twice")
-    return dict(pairs)
-
-
-def _no_constants(name: str) -> Any:
-    raise ValueError(f"{name} is no number")
-
-
-def _header(blob: bytes, source: str) -> dict[str, Any]:
-    """The header as safetensors defines it, read strictly: its own reader takes duplicate keys."""
-    if len(blob) < 8:
-        raise ModelFileError(source, "file", f"this is no model file: it has {len(blob)} bytes")
-    size = int.from_bytes(blob[:8], "little")
-    if size > min(len(blob) - 8, MOST_HEADER):
-        raise ModelFileError(source, "header", "this is no model file, or its end is missing")
-    try:
-        header = _strict_json(blob[8 : 8 + size].decode())
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(source, "header", f"this is no valid JSON: {error}") from None
-    if not isinstance(header, dict):
-        raise ModelFileError(source, "header", "expected a JSON object")
-    return header
-
-
-def _tensors(blob: bytes, header: dict[str, Any], source: str) -> dict[str, Any]:
-    from safetensors import SafetensorError, deserialize
-
-    for name, entry in header.items():
-        if not isinstance(entry, dict) or entry.get("dtype") not in list(DTYPES):  # it may be a list itself
-            raise ModelFileError(source, f"tensor {name!r}", f"expected a dtype of {sorted(DTYPES)}")
-    try:
-        found = dict(deserialize(blob))  # type: ignore[no-untyped-call]
-    except (SafetensorError, ValueError, OverflowError) as error:
-        raise ModelFileError(source, "header", f"sizes or positions of the tensors are wrong: {error}") from None
-    tensors = {}
-    for name, part in found.items():
-        if len(part["shape"]) > 2:
-            raise ModelFileError(source, f"tensor {name!r}", "expected one or two dimensions")
-        array = np.frombuffer(bytes(part["data"]), dtype=DTYPES[part["dtype"]]).reshape(part["shape"])
+        opened = tensors.open_tensors(file, FORMAT, FORMAT_VERSION, "model file")
+        header = opened.header
+        check_shapes(header.document, {n: (e.shape, e.dtype) for n, e in header.entries.items()}, source)
+        arrays = opened.arrays()
+    except tensors.BadFile as error:
+        raise ModelFileError(source, error.place, error.problem) from None
+    for name, array in arrays.items():
         if not np.isfinite(array).all():
             place = int(np.flatnonzero(~np.isfinite(array.ravel()))[0])
             raise ModelFileError(source, f"tensor {name!r}, entry {place}", "expected a finite number")
-        tensors[name] = array
-    return tensors
+    return model_from(header.document, arrays, source)

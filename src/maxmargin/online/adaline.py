@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -12,7 +12,7 @@ import maxmargin._core as _core
 from maxmargin.kernels import GramRows, make_kernel
 from maxmargin.online.base import Course, Order, Vector, largest_squared_norm
 from maxmargin.online.dual import dual_pass
-from maxmargin.online.linear import OnlineRegressor, StartedClassifier
+from maxmargin.online.linear import LinearRule, OnlineRegressor, StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
 
@@ -24,6 +24,7 @@ class _WidrowHoff:
     _counts_corrections = False
     _stops = False
     tol = n_iter_no_change = None
+    _kept: ClassVar[dict[str, type]] = LinearRule._kept | {"_eta_now": float}
 
     def __init__(
         self: Any,

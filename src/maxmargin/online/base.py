@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from numbers import Integral, Real
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -55,6 +55,10 @@ class OnlineMachine(VersionedState, BaseEstimator):
 
     _numbers: Sequence[str] = ()  # the core's numbers that must survive from pass to pass
     _stops = True  # a pass without corrections ends the fit
+    # Attributes beside the memories that the next part of the rows needs, with their types: what a checkpoint may hold.
+    _kept: ClassVar[dict[str, type]] = {
+        "_n_calls": int, "n_features_in_": int, "_gain_now": float, "_radius_known": float,
+    }  # fmt: skip
 
     def _fresh(self, n_cols: int) -> Memory:
         raise NotImplementedError

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,6 +28,7 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
     _counts_corrections = False
     batch_size, reduction, fit_intercept, rho, average = 1, "sum", False, 0.0, False
     tol = n_iter_no_change = None
+    _kept: ClassVar[dict[str, type]] = LinearRule._kept | {"_eta_now": float, "_start_norm": float}
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -79,7 +79,7 @@ def refuse_two_starts(given: bool) -> None:
 
 def same_kind(known: list[Memory], fresh: list[Memory]) -> list[Memory]:
     """The known memories, if they are such as the present parameters and rows make them."""
-    if [_shape(memory) for memory in known] != [_shape(memory) for memory in fresh]:
+    if [shape_of(memory) for memory in known] != [shape_of(memory) for memory in fresh]:
         raise ValueError(
             "the machine cannot go on from its last fit: parameters that decide what it remembers (average, penalty, "
             "form), or the number of rows or columns, have changed; use a new machine"
@@ -87,6 +87,6 @@ def same_kind(known: list[Memory], fresh: list[Memory]) -> list[Memory]:
     return known
 
 
-def _shape(memory: Memory) -> dict[str, tuple[int, ...]]:
+def shape_of(memory: Memory) -> dict[str, tuple[int, ...]]:
     """Shapes of all arrays, without the number of hyperplanes that have a vote."""
     return {name: array.shape if name not in VOTERS else array.shape[1:] for name, array in memory.arrays.items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 import os
 import time
@@ -10,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
-from maxmargin.data import Batches, open_batches, survey
+from maxmargin.data import Batches, DataError, open_batches, survey
+from maxmargin.data.seal import Seal
 from maxmargin.estimators import ConvergenceWarning, warn
 from maxmargin.inputs import number_in
 from maxmargin.online.base import whole_number
@@ -62,6 +65,8 @@ class _Given:
         self.again = callable(source) or not isinstance(source, Iterator)
         self.name = "batches"
         self.identity: dict[str, Any] = {"name": self.name}
+        self._state, self._n_bytes = hashlib.sha256(), 0  # of the batches of this pass
+        self._expected: Seal | None = None
         if not callable(source) and not isinstance(source, Iterable):
             raise TypeError(f"source must be a file name, an iterable of (X, y) or a function, got {source!r}")
 
@@ -71,12 +76,55 @@ class _Given:
     def radius(self) -> None:
         return None
 
-    def read(self, start: Any) -> Iterator[tuple[Any, Any, Any]]:
-        for k, batch in enumerate(self.source() if callable(self.source) else self.source):
+    def read(self, start: Any, sealed: bool) -> Iterator[tuple[Any, Any, Any]]:
+        """The batches behind the first ``start``, each with how many there were then."""
+        self._state, self._n_bytes, first, n = hashlib.sha256(), 0, start or 0, 0
+        for batch in self.source() if callable(self.source) else self.source:
             if not (isinstance(batch, tuple | list) and len(batch) == 2):
-                raise TypeError(f"batch {k} must be a pair (X, y), got {type(batch).__name__}")
-            if start is None or k >= start:
-                yield batch[0], batch[1], k + 1
+                raise TypeError(f"batch {n} must be a pair (X, y), got {type(batch).__name__}")
+            if n == first:
+                self._compare(n, first)
+            if sealed:
+                for part in batch:
+                    self._add(part)
+            n += 1
+            if n > first:
+                yield batch[0], batch[1], n
+        if n <= first:
+            self._compare(n, first)
+
+    def _add(self, part: Any) -> None:
+        """Rows or labels of a batch, into the digest."""
+        if sp.issparse(part):
+            rows = sp.csr_array(part)
+            arrays = [rows.indptr, rows.indices, rows.data]
+        else:
+            arrays = [np.asarray(part)]
+        self._state.update(f"{np.shape(part)}".encode())
+        for array in arrays:
+            content = (
+                repr(array.tolist()).encode() if array.dtype.kind == "O" else np.ascontiguousarray(array).tobytes()
+            )
+            self._state.update(array.dtype.str.encode())
+            self._state.update(content)
+            self._n_bytes += len(content)
+
+    def seal(self, position: Any) -> Seal | None:
+        """A digest of the batches of this pass; each pass may have others, so there is none at its end."""
+        return None if position is None else {"bytes": self._n_bytes, "sha256": self._state.hexdigest()}
+
+    def resume(self, seal: Seal | None, position: Any) -> None:
+        """The batches that were learned from must come again; they are compared before the next is learned from."""
+        if position is not None and (type(position) is not int or position < 0):
+            raise DataError(self.name, "position", f"expected a number of batches, got {position!r}")
+        self._expected = seal
+
+    def _compare(self, n: int, first: int) -> None:
+        expected, self._expected = self._expected, None
+        if n < first or (expected is not None and expected != self.seal(n)):
+            what = f"there are only {n} batches" if n < first else f"the first {n} batches are not those of before"
+            problem = f"{what}, but the machine of the checkpoint has learned from {first}; delete it to start afresh"
+            raise DataError(self.name, f"batch {n}", problem)
 
     def share(self, position: Any) -> float | None:
         return None
@@ -90,9 +138,10 @@ class _File:
     def __init__(self, source: Any, options: dict[str, Any]) -> None:
         self.batches: Batches = open_batches(source, **options)
         self.name = Path(source).name
-        chosen = {name: repr(value) for name, value in sorted(options.items())}
-        self.identity: dict[str, Any] = {"name": self.name, "bytes": self.batches.n_bytes, "options": chosen}
+        chosen = {name: repr(value) for name, value in sorted(options.items()) if name != "max_bytes"}
+        self.identity: dict[str, Any] = {"name": self.name, "options": chosen}
         self._survey: Any = None
+        self._last: Any = None  # the position behind the last batch
 
     def _surveyed(self) -> Any:
         if self._survey is None:
@@ -111,9 +160,19 @@ class _File:
     def radius(self) -> float:
         return float(np.sqrt(self._surveyed().largest_squared_norm))
 
-    def read(self, start: Any) -> Iterator[tuple[Any, Any, Any]]:
+    def read(self, start: Any, sealed: bool) -> Iterator[tuple[Any, Any, Any]]:
         for batch in self.batches.read(start):
+            self._last = batch.position
             yield batch.X, batch.y, batch.position
+
+    def seal(self, position: Any) -> Seal:
+        """A digest of all that was read of the file so far, in earlier passes, too."""
+        return self.batches.seal(self._last)
+
+    def resume(self, seal: Seal | None, position: Any) -> None:
+        """What was read must still be there; there may be more behind it."""
+        if seal is not None:
+            self.batches.verify(seal)
 
     def share(self, position: Any) -> float | None:
         return self.batches.share(position)
@@ -174,6 +233,7 @@ class _Run:
             self._learn_what_is_needed()
         else:
             self.first_pass, self.position, self.totals = state["pass"], state["position"], state["totals"]
+            self._refuse_other_rows(state["seal"])
         self.report.begin()
         try:
             if self.totals and self.position is None and (self.first_pass >= self.n_passes or self._content()):
@@ -191,6 +251,14 @@ class _Run:
         self._finish()
         return self.machine
 
+    def _refuse_other_rows(self, seal: Any) -> None:
+        assert self.file is not None
+        try:
+            self.stream.resume(seal, self.position)
+        except DataError as error:
+            cure = f"delete the checkpoint {self.file.path} to do so, or give back the file it belongs to"
+            raise DataError(error.source, error.place, f"{error.problem} ({cure})") from None
+
     def _learn_what_is_needed(self) -> None:
         machine = self.machine
         if getattr(machine, "bias", None) == "radius" and machine.fit_intercept and machine.radius is None:
@@ -202,7 +270,7 @@ class _Run:
         """Whether the pass came to its end."""
         machine, saved, resumed = self.machine, time.perf_counter(), self.position is not None
         needs_classes, n_read = hasattr(type(machine), "decision_function"), 0
-        for X, y, position in self.stream.read(self.position):
+        for X, y, position in self.stream.read(self.position, self.file is not None):
             if needs_classes and not hasattr(machine, "classes_"):
                 machine.partial_fit(X, y, classes=self.given if self.given is not None else self.stream.classes())
             else:
@@ -245,7 +313,8 @@ class _Run:
 
     def _save(self, n_pass: int) -> None:
         assert self.file is not None
-        self.file.save({"pass": n_pass, "position": self.position, "totals": self.totals})
+        seal = self.stream.seal(self.position)
+        self.file.save({"pass": n_pass, "position": self.position, "totals": self.totals, "seal": seal})
 
     def _content(self) -> bool:
         if not (self.machine._stops and getattr(self.machine, "tol", None) is not None):

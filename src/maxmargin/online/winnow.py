@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -24,6 +24,7 @@ class _Multiplicative(OnlineClassifier):
     """What both forms share."""
 
     _numbers = ("s_bias", "w_bias", "shift", "log_base")
+    _kept: ClassVar[dict[str, type]] = OnlineClassifier._kept | {"_log_base_now": float}
     _balanced: bool
     batch_size, bias, radius = 1, "augmented", None
 
@@ -250,6 +251,7 @@ class Winnow(_Multiplicative):
     [2, 7]
     """
 
+    _kept: ClassVar[dict[str, type]] = _Multiplicative._kept | {"_threshold_now": float}
     _balanced = False
     fit_intercept = False
 
