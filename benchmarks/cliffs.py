@@ -1,10 +1,10 @@
 """Where does a fit fall off a cliff? ``python -m benchmarks.cliffs``.
 
-Problems drawn at random (``datasets/drawn.py``): every loss, penalty and way to treat several classes, all shapes, orders,
-scales and kinds of labels. On each, ``solver="auto"`` beside every solver that can solve it and LIBLINEAR, at two
-tolerances, each with a limit on time and memory. What counts is the ratio of auto to the best that got there: a fit of
-ours that ended by itself with the asked gap, or LIBLINEAR's fastest setting whose objective is that near to the best
-certified lower bound.
+Problems drawn at random (``datasets/drawn.py``): every loss, penalty and way to treat several classes, all shapes,
+orders, scales and kinds of labels. On each, ``solver="auto"`` beside every solver that can solve it and LIBLINEAR, at
+two tolerances, each with a limit on time and memory. What counts is the ratio of auto to the best that got there: a fit
+of ours that ended by itself with the asked gap and was verified, or LIBLINEAR's fastest setting whose objective is that
+near to the best certified lower bound.
 """
 
 from __future__ import annotations
@@ -41,9 +41,7 @@ Found = dict[str, Any]
 def main(argv: Sequence[str] | None = None) -> None:
     from benchmarks import machine, report
 
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.cliffs", description="auto on problems drawn at random."
-    )
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.cliffs", description="auto on problems drawn.")
     add = parser.add_argument
     add("--count", type=int, default=300, help="problems; the k-th is the same whatever the count is")
     add("--seed", type=int, default=0)
@@ -72,7 +70,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def measure(work: Workplace, problem: Draw, options: argparse.Namespace) -> Found:
-    """All fits of one problem: per tolerance auto, every solver of ours, LIBLINEAR, and the ratio of auto to the best."""
+    """All fits of one problem: per tolerance auto, our other solvers, LIBLINEAR, and the ratio of auto to the best."""
     data = work.load(problem.name)
     ours: dict[str, dict[str, Found]] = {f"{tol:g}": {} for tol in TOLERANCES}
     for solver in (AUTO, *able(problem)):

@@ -12,8 +12,8 @@ TUBE = 0.1  # ε of both ε-insensitive losses; the targets of the regression se
 class Form:
     """R(w) + C Σ ℓ(⟨w, x_i⟩ + b, y_i) with R = ½‖w‖² or ‖w‖₁ and a bias that costs nothing.
 
-    Several classes: the sum of one such objective per class, that class against the rest; with ``pairs`` one per pair of
-    classes, on their rows alone; or, if ``joint``, one loss of all scores of a row. ``power`` belongs to the loss
+    Several classes: the sum of one such objective per class, that class against the rest; with ``pairs`` one per pair
+    of classes, on their rows alone; or, if ``joint``, one loss of all scores of a row. ``power`` belongs to the loss
     "slack_power".
     """
 

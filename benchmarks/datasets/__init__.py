@@ -1,7 +1,7 @@
 """Data sets by name: generated ones, and the files of the folder named by MAXMARGIN_DATA.
 
-A name may carry changes: ``news20+tfidf``, ``cadata+standard``; ``+classes`` keeps several classes apart, and ``+test`` holds
-a part out: the file's own test part, or else 30 % of its rows.
+A name may carry changes: ``news20+tfidf``, ``cadata+standard``; ``+classes`` keeps several classes apart, and ``+test``
+holds a part out: the file's own test part, or else 30 % of its rows.
 """
 
 from __future__ import annotations

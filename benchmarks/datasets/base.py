@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from benchmarks.forms import REGRESSION, SEVERAL, TWO
 
-
 HELD_OUT = "held_out"  # the folder of the part to test on
 UNKNOWN = -2.0  # a test label that no other row has: no machine can predict it
 

@@ -3,8 +3,8 @@
 A file holds dense ``X`` and ``y``, or CSR ``data``, ``indices``, ``indptr``, ``shape`` and ``y``. Of two
 classes the larger label is +1; of more, the class with most rows (the smallest label among equals) is +1 and
 the rest -1, unless all classes are asked for. A regression set is a file with more than 200 distinct targets, or with
-more than two that are stored as floating-point numbers. Numbers become float64: some peers compute in the precision they
-are given, and single precision misses the targets.
+more than two that are stored as floating-point numbers. Numbers become float64: some peers compute in the precision
+they are given, and single precision misses the targets.
 
 ``X_test``, ``y_test`` (or ``data_test``, …) are the part that is held out, where that is asked for.
 """
