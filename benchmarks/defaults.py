@@ -94,6 +94,7 @@ def measure(work: Workplace, name: str, line: FirstLine, options: argparse.Names
         "ours": found[OURS],
         "peer": found[line.peer],
         "ratio": ratio(found[OURS], found[line.peer]),
+        "cpu_ratio": ratio(found[OURS], found[line.peer], "cpu_seconds"),
     }
 
 
@@ -123,11 +124,12 @@ def status(answer: Answer) -> str:
     return WARNED if ours == "CONVERGED" else f"{WARNED}: {ours}"
 
 
-def ratio(ours: Mapping[str, Any], peer: Mapping[str, Any]) -> float:
+def ratio(ours: Mapping[str, Any], peer: Mapping[str, Any], what: str = "seconds") -> float:
     """Our seconds over the peer's; infinite or 0 if only one of them ended, and not a number if none did."""
-    if ours["seconds"] is None or peer["seconds"] is None:
-        return math.nan if ours["seconds"] == peer["seconds"] else (math.inf if ours["seconds"] is None else 0.0)
-    return float(ours["seconds"] / peer["seconds"])
+    own, its = ours.get(what), peer.get(what)
+    if own is None or its is None:
+        return math.nan if own == its else (math.inf if own is None else 0.0)
+    return float(own / its)
 
 
 def excess(row: Mapping[str, Any]) -> float:
@@ -161,8 +163,15 @@ def _count(rows: Sequence[Mapping[str, Any]], who: str, how: str) -> int:
 
 
 def _heads() -> tuple[str, str]:
-    heads = ("data set", "rows × columns", "line", "ours, s", "certified gap", "scikit-learn, s", "ours / its")
-    heads += ("its objective above ours", "our test score", "its test score")
+    heads = ("data set", "rows × columns", "line", "ours, s", "certified gap")
+    heads += (
+        "scikit-learn, s",
+        "ours / its",
+        "of CPU time",
+        "its objective above ours",
+        "our test score",
+        "its test score",
+    )
     return "| " + " | ".join(heads) + " |", "|---" * len(heads) + "|"
 
 
@@ -174,6 +183,7 @@ def _line(row: Mapping[str, Any]) -> str:
     cells += [
         _ended(peer),
         said(row["ratio"]),
+        said(row["cpu_ratio"]),
         "—" if math.isnan(above) else f"{above:.1e}",
         _score(ours),
         _score(peer),
