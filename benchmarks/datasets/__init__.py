@@ -31,13 +31,13 @@ def load(name: str) -> Dataset:
 
 
 def _load(base: str, all_classes: bool, held_out: bool) -> Dataset:
-    if base in folder.names():
-        return folder.load(base, all_classes, held_out)
     made = next((maker for maker in (generated, drawn) if maker.matches(base)), None)
     if made is not None and held_out:
         raise ValueError(f"{base!r}: +test goes with files only, not with data made here")
     if made is not None:
         return made.load(base)
+    if base in folder.names():
+        return folder.load(base, all_classes, held_out)
     known = ", ".join(folder.names()) or f"none; set {folder.VARIABLE}"
     kinds = ", ".join(f"{kind}-…" for kind in [*generated.MAKERS, drawn.KIND])
     raise ValueError(f"no data set {base!r}: use {kinds} or a file of the folder ({known})")
