@@ -77,7 +77,7 @@ class Worker:
         assert self._pipe is not None
         try:
             self._pipe.send(task)
-            answer, goes_on = _listen(self._pipe, limit)
+            answer, goes_on = _listen(self._pipe, self._process.pid, limit)
         except (EOFError, OSError):
             answer, goes_on = failed(f"the process died, exit code {self._process.wait(10.0)}"), False
         except BaseException:
@@ -106,25 +106,41 @@ class Worker:
         theirs.close()
 
 
-def _listen(pipe: Connection, limit: float) -> tuple[Answer, bool]:
-    """The child says: ready; then (seconds, w); then the details. Or, at any time, why it failed.
+def _listen(pipe: Connection, process: int, limit: float) -> tuple[Answer, bool]:
+    """The child says: its CPU time when ready; then (seconds, w); then the details. Or, at any time, why it failed.
 
     Second: whether the child waits for another task.
     """
-    too_late = Answer(TIME_LIMIT, details={"stopped_after": limit})
-    message: Any = None
-    for wait, late in ((UNTIMED_SECONDS, failed("not ready in time")), (limit, too_late)):
-        if not pipe.poll(wait):
-            return late, False
-        message = pipe.recv()
-        if isinstance(message, Answer):
-            return message, message.outcome != MEMORY_LIMIT
+    if not pipe.poll(UNTIMED_SECONDS):
+        return failed("not ready in time"), False
+    message = pipe.recv()
+    if isinstance(message, Answer):
+        return message, True
+    ready = message
+    if not pipe.poll(limit):
+        spent = _cpu_seconds(process)
+        used = {} if spent is None else {"cpu_seconds": spent - ready}
+        return Answer(TIME_LIMIT, details={"stopped_after": limit, **used}), False
+    message = pipe.recv()
+    if isinstance(message, Answer):
+        return message, message.outcome != MEMORY_LIMIT
     seconds, w = message
     there = pipe.poll(UNTIMED_SECONDS)
     details = pipe.recv() if there else {"error": "no details in time"}
     if isinstance(details, Answer):
         details = details.details
-    return (Answer(DONE, seconds, w, details) if seconds <= limit else too_late), there
+    if seconds > limit:
+        return Answer(TIME_LIMIT, details={"stopped_after": limit, "cpu_seconds": details.get("cpu_seconds")}), there
+    return Answer(DONE, seconds, w, details), there
+
+
+def _cpu_seconds(process: int) -> float | None:
+    """CPU time of all threads of another process so far; None where the system does not say."""
+    try:
+        words = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return (int(words[11]) + int(words[12])) / os.sysconf("SC_CLK_TCK")
+    except (OSError, ValueError, AttributeError):
+        return None
 
 
 def serve(pipe: str, folder: str, name: str, kind: str, memory: str) -> None:
@@ -149,7 +165,7 @@ def _work(pipe: Connection, folder: Path, name: str, kind: str, memory: int) -> 
             time.sleep(PAUSE)
             if memory:
                 _stay_within_memory(memory)
-            pipe.send("ready")
+            pipe.send(time.process_time())
             with warnings.catch_warnings(record=True) as heard:
                 start, cpu_start = time.perf_counter(), time.process_time()
                 w = solver.fit(X, y, task.C, task.form, task.setting)

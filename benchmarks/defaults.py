@@ -126,7 +126,7 @@ def status(answer: Answer) -> str:
 
 def ratio(ours: Mapping[str, Any], peer: Mapping[str, Any], what: str = "seconds") -> float:
     """Our seconds over the peer's; infinite or 0 if only one of them ended, and not a number if none did."""
-    own, its = ours.get(what), peer.get(what)
+    own, its = (None if fit["seconds"] is None else fit[what] for fit in (ours, peer))
     if own is None or its is None:
         return math.nan if own == its else (math.inf if own is None else 0.0)
     return float(own / its)
@@ -193,7 +193,8 @@ def _line(row: Mapping[str, Any]) -> str:
 
 def _ended(fit: Mapping[str, Any]) -> str:
     if fit["seconds"] is None:
-        return f"{fit['status']} {fit.get('error', '')[:60]}".rstrip()
+        used = "" if fit.get("cpu_seconds") is None else f"({fit['cpu_seconds']:.3g} s of CPU time)"
+        return f"{fit['status']} {fit.get('error', '')[:60]}{used}".rstrip()
     return f"{fit['seconds']:.3g}" + ("" if fit["status"] == CONVERGED else f" ({fit['status']})")
 
 

@@ -78,6 +78,9 @@ def test_ratios_with_fits_that_did_not_end():
     assert defaults.ratio(not_there, there) == math.inf
     assert defaults.ratio(there, not_there) == 0.0
     assert math.isnan(defaults.ratio(not_there, not_there))
+    used = [{"seconds": 2.0, "cpu_seconds": 6.0}, {"seconds": None, "cpu_seconds": 3.0}]
+    assert defaults.ratio(*used, "cpu_seconds") == 0.0
+    assert defaults.ratio(used[0], used[0], "cpu_seconds") == 1.0
 
 
 def test_first_lines_on_a_file_of_the_folder(tmp_path, monkeypatch, capsys):
@@ -167,13 +170,21 @@ def test_one_problem_from_end_to_end(tmp_path):
     assert "tolerance 0.001: 1 problems; auto 1 converged" in cliffs.summary([found], 5)
 
 
+def test_a_fit_is_ended_at_its_limit_and_the_next_one_has_a_new_process():
+    with Workplace() as work:
+        work.load("tall-100x2")
+        late = work.fit(OURS, FORMS["hinge"], 1.0, Setting("tol", {"tol": 1e-3}), 0.0)
+        assert late.outcome == TIME_LIMIT
+        assert late.w is None
+        assert late.details["stopped_after"] == 0.0
+        assert work.fit(OURS, FORMS["hinge"], 1.0, Setting("tol", {"tol": 1e-3}), 60.0).outcome == DONE
+
+
 def test_a_fit_that_wants_too_much_memory_is_told_from_one_that_fails():
     with Workplace(memory=20_000_000) as work:
         work.load("tall-100000x40")
         answer = work.fit(OURS, FORMS["hinge"], 1.0, Setting("tol", {"tol": 1e-3, "solver": "interior_point"}), 60.0)
         assert answer.outcome == MEMORY_LIMIT
-        work.load("tall-100x2")
-        assert work.fit(OURS, FORMS["hinge"], 1.0, Setting("tol", {"tol": 1e-3}), 60.0).outcome == DONE
         assert work.fit(OURS, FORMS["hinge"], 1.0, Setting("no", {"solver": "none"}), 60.0).outcome == "failed"
 
 
