@@ -74,16 +74,15 @@ def measure(work: Workplace, problem: Draw, options: argparse.Namespace) -> Foun
     data = work.load(problem.name)
     ours: dict[str, dict[str, Found]] = {f"{tol:g}": {} for tol in TOLERANCES}
     for solver in (AUTO, *able(problem)):
+        looser: Found = {}
         for tol in TOLERANCES:
-            limit = options.time_limit
-            auto = ours[f"{tol:g}"].get(AUTO)
-            if auto is not None and auto["outcome"] == CONVERGED:
-                limit = min(limit, options.patience * auto["seconds"] + 1.0)
-            fit = partial(work.fit, OURS, problem.form, problem.C, Setting(solver, {"solver": solver, "tol": tol}))
-            ours[f"{tol:g}"][solver] = _fit(fit, limit)
-            if ours[f"{tol:g}"][solver]["outcome"] in (TIME_LIMIT, MEMORY_LIMIT):
-                _give_up(ours, solver, tol)
-                break
+            limit = _limit(ours[f"{tol:g}"].get(AUTO), options)
+            if is_hopeless(looser, limit):
+                looser = {**looser, "inferred": True}
+            else:
+                setting = Setting(solver, {"solver": solver, "tol": tol})
+                looser = _fit(partial(work.fit, OURS, problem.form, problem.C, setting), limit)
+            ours[f"{tol:g}"][solver] = looser
     found: Found = {"problem": problem.describe(), "text": str(problem), "fits": ours}
     peer = {} if options.without_liblinear else _peer(work, problem, data, ours, options)
     for tol, fits in ours.items():
@@ -128,12 +127,18 @@ def outcome(answer: Answer) -> str:
     return CONVERGED if ended == "CONVERGED" else f"unfinished: {ended}"
 
 
-def _give_up(ours: dict[str, dict[str, Found]], solver: str, tol: float) -> None:
-    """What ended at a limit is not asked for more."""
-    ended = ours[f"{tol:g}"][solver]
-    for tighter in TOLERANCES:
-        if tighter < tol:
-            ours[f"{tighter:g}"][solver] = {**ended, "outcome": ended["outcome"], "inferred_from": tol}
+def _limit(auto: Found | None, options: argparse.Namespace) -> float:
+    """Seconds for a fit; auto's time is what another solver has to beat."""
+    if auto is None or auto["outcome"] != CONVERGED:
+        return float(options.time_limit)
+    return float(min(options.time_limit, options.patience * auto["seconds"] + 1.0))
+
+
+def is_hopeless(looser: Found, limit: float) -> bool:
+    """Whether a fit would end at its limit, because one with a looser tolerance did."""
+    if looser.get("outcome") == MEMORY_LIMIT:
+        return True
+    return looser.get("outcome") == TIME_LIMIT and bool(limit <= looser["limit"])
 
 
 def _peer(work: Workplace, problem: Draw, data: Any, ours: dict[str, dict[str, Found]], options: Any) -> Found:

@@ -149,6 +149,15 @@ def test_only_a_verified_certificate_counts():
     assert cliffs.outcome(Answer(MEMORY_LIMIT)) == "memory limit"
 
 
+def test_what_ended_at_a_limit_is_not_asked_for_more_in_no_more_time():
+    late = {"outcome": TIME_LIMIT, "limit": 5.0}
+    assert cliffs.is_hopeless(late, 5.0)
+    assert not cliffs.is_hopeless(late, 6.0)
+    assert cliffs.is_hopeless({"outcome": MEMORY_LIMIT, "limit": 5.0}, 6.0)
+    assert not cliffs.is_hopeless({"outcome": "converged", "limit": 5.0}, 5.0)
+    assert not cliffs.is_hopeless({}, 5.0)
+
+
 def test_every_form_knows_its_solvers():
     by_form = {form.name: cliffs.able(replace(drawn.draw(0, 0), form=form)) for _, form in drawn.FORMS_IN_TURN}
     assert by_form["hinge"] == by_form["hinge-ovo"] == ["interior_point", "dual_cd", "newton"]
