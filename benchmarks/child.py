@@ -1,10 +1,14 @@
 """Fits of one solver in a process of its own: timed inside, ended at the limit, silent.
 
 The process may belong to another Python: it runs this tree's ``benchmarks`` with that Python's packages.
+
+On a machine where other people work ("busy"), wall time says more about them than about a fit. There every fit runs on
+one thread and its CPU time is what is measured and limited.
 """
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
 import subprocess
@@ -26,6 +30,9 @@ from benchmarks.solvers import Setting
 
 UNTIMED_SECONDS = 200.0  # for loading and compiling before the fit, and for details after it
 PAUSE = 0.1  # seconds before the clock starts: BLAS threads of what came before wait in busy loops for some time
+LOOK = 0.1  # seconds between looks at the CPU time of a fit
+MOST_PATIENCE = 50.0  # times the limit in wall time, for a fit on a busy machine: it may be waiting for something else
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 LARGEST_SHARE = 0.8  # of the machine's memory, where no limit is asked for
 ROOT = Path(__file__).parents[1]
 START = "import sys; from benchmarks.child import serve; serve(*sys.argv[1:])"
@@ -59,13 +66,22 @@ def failed(why: str) -> Answer:
 class Worker:
     """A process that holds the data and fits them as often as asked; a new one begins where one was ended.
 
-    ``python`` is the interpreter; ``memory`` the bytes a fit may take beyond what the process holds before it.
+    ``python`` is the interpreter; ``memory`` the bytes a fit may take beyond what the process holds before it; ``busy``
+    measures CPU time on one thread.
     """
 
     def __init__(
-        self, folder: Path, solver: str, kind: str, python: str = sys.executable, memory: int | None = None
+        self,
+        folder: Path,
+        solver: str,
+        kind: str,
+        *,
+        python: str = sys.executable,
+        memory: int | None = None,
+        busy: bool = False,
     ) -> None:
-        self.folder, self.solver, self.kind, self.python, self.memory = folder, solver, kind, python, memory
+        self.folder, self.solver, self.kind = folder, solver, kind
+        self.python, self.memory, self.busy = python, memory, busy
         self._process: subprocess.Popen[bytes] | None = None
         self._pipe: Connection | None = None
 
@@ -77,7 +93,7 @@ class Worker:
         assert self._pipe is not None
         try:
             self._pipe.send(task)
-            answer, goes_on = _listen(self._pipe, self._process.pid, limit)
+            answer, goes_on = _listen(self._pipe, self._process.pid, limit, self.busy)
         except (EOFError, OSError):
             answer, goes_on = failed(f"the process died, exit code {self._process.wait(10.0)}"), False
         except BaseException:
@@ -96,17 +112,18 @@ class Worker:
 
     def _start(self) -> None:
         self._pipe, theirs = multiprocessing.Pipe()
-        about = [theirs.fileno(), self.folder, self.solver, self.kind, self.memory or 0]
+        about = [theirs.fileno(), self.folder, self.solver, self.kind, self.memory or 0, int(self.busy)]
         self._process = subprocess.Popen(
             [self.python, "-c", START, *map(str, about)],
             cwd=ROOT,
+            env={**os.environ, **(dict.fromkeys(THREAD_VARIABLES, "1") if self.busy else {})},
             pass_fds=[theirs.fileno()],
             stdin=subprocess.DEVNULL,
         )
         theirs.close()
 
 
-def _listen(pipe: Connection, process: int, limit: float) -> tuple[Answer, bool]:
+def _listen(pipe: Connection, process: int, limit: float, busy: bool) -> tuple[Answer, bool]:
     """The child says: its CPU time when ready; then (seconds, w); then the details. Or, at any time, why it failed.
 
     Second: whether the child waits for another task.
@@ -117,7 +134,7 @@ def _listen(pipe: Connection, process: int, limit: float) -> tuple[Answer, bool]
     if isinstance(message, Answer):
         return message, True
     ready = message
-    if not pipe.poll(limit):
+    if not _in_time(pipe, process, limit, ready if busy else None):
         spent = _cpu_seconds(process)
         used = {} if spent is None else {"cpu_seconds": spent - ready}
         return Answer(TIME_LIMIT, details={"stopped_after": limit, **used}), False
@@ -134,6 +151,18 @@ def _listen(pipe: Connection, process: int, limit: float) -> tuple[Answer, bool]
     return Answer(DONE, seconds, w, details), there
 
 
+def _in_time(pipe: Connection, process: int, limit: float, ready: float | None) -> bool:
+    """Whether an answer comes within the limit: of wall time, or of CPU time after ``ready`` if that is a number."""
+    if ready is None:
+        return pipe.poll(limit)
+    for _ in range(math.ceil(MOST_PATIENCE * limit / LOOK)):
+        if pipe.poll(LOOK):
+            return True
+        if (_cpu_seconds(process) or 0.0) - ready > limit:
+            return False
+    return False
+
+
 def _cpu_seconds(process: int) -> float | None:
     """CPU time of all threads of another process so far; None where the system does not say."""
     try:
@@ -143,16 +172,17 @@ def _cpu_seconds(process: int) -> float | None:
         return None
 
 
-def serve(pipe: str, folder: str, name: str, kind: str, memory: str) -> None:
+def serve(pipe: str, folder: str, name: str, kind: str, memory: str, busy: str) -> None:
     """The process's main function: tasks come and answers go through the pipe of that number."""
     _silence()
     try:
-        _work(Connection(int(pipe)), Path(folder), name, kind, int(memory))
+        _work(Connection(int(pipe)), Path(folder), name, kind, int(memory), bool(int(busy)))
     except (EOFError, BrokenPipeError):
         return  # nobody listens any more
 
 
-def _work(pipe: Connection, folder: Path, name: str, kind: str, memory: int) -> None:
+def _work(pipe: Connection, folder: Path, name: str, kind: str, memory: int, busy: bool) -> None:
+    clock = time.process_time if busy else time.perf_counter
     _stay_within_memory()
     X, y = datasets.take_over(folder)
     held_out = folder / datasets.HELD_OUT
@@ -167,9 +197,9 @@ def _work(pipe: Connection, folder: Path, name: str, kind: str, memory: int) -> 
                 _stay_within_memory(memory)
             pipe.send(time.process_time())
             with warnings.catch_warnings(record=True) as heard:
-                start, cpu_start = time.perf_counter(), time.process_time()
+                start, cpu_start = clock(), time.process_time()
                 w = solver.fit(X, y, task.C, task.form, task.setting)
-                seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
+                seconds, cpu_seconds = clock() - start, time.process_time() - cpu_start
             pipe.send((seconds, w))
             _stay_within_memory()  # what follows is not the fit's
             details = {**solver.details(X, y), "cpu_seconds": cpu_seconds}  # of all threads; busy waits count

@@ -44,6 +44,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--repeats", type=int, default=9, help="fits of each build in a cell; the median counts")
     add("--slow-repeats", type=int, default=9, help=f"the same for cells with more than {SLOW:g} s a fit")
     add("--time-limit", type=float, default=120.0, help="seconds for one fit")
+    add("--busy", action="store_true", help="CPU time on one thread: where other people use the machine")
     add("--output", type=Path, default=Path(__file__).parent / "results" / "compare.json")
     options = parser.parse_args(argv)
     builds = {"this": sys.executable, "other": executable(options.other)}
@@ -53,6 +54,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine.describe(),
         "builds": places,
+        "plan": {"repeats": options.repeats, "slow_repeats": options.slow_repeats, "busy": options.busy},
         "cells": cells,
     }
     print("\n".join(f"{name}: {where}" for name, where in places.items()))
@@ -60,7 +62,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         print("both are the same build: what differs is noise")
     heads = ("cell", "this, s", "other, s", "this / other", "difference, s", "best / best", "fits")
     print("\n| " + " | ".join(heads) + " |\n" + "|---" * len(heads) + "|")
-    with Workplace() as work:
+    with Workplace(busy=options.busy) as work:
         for data, form, C in suites.of_suites(options.suite):
             for target in options.targets:
                 name = f"{data} {form.name} C={C:g} tol={target:g}"

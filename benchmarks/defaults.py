@@ -56,6 +56,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     add("--lines", nargs="+", choices=[line.code for line in FIRST_LINES], help="default: all of them")
     add("--time-limit", type=float, default=20.0, help="seconds for one fit")
     add("--repeats", type=int, default=3, help=f"of a fit that takes less than {QUICK:g} s; the median counts")
+    add("--busy", action="store_true", help="CPU time on one thread: where other people use the machine")
     add("--output", type=Path, default=Path(__file__).parent / "results" / "defaults.json")
     options = parser.parse_args(argv)
     names = datasets.expand(options.datasets)
@@ -65,12 +66,12 @@ def main(argv: Sequence[str] | None = None) -> None:
     results = {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": machine.describe(),
-        "plan": {"time_limit": options.time_limit, "repeats": options.repeats},
+        "plan": {"time_limit": options.time_limit, "repeats": options.repeats, "busy": options.busy},
         "rows": rows,
     }
     lines = [line for line in FIRST_LINES if not options.lines or line.code in options.lines]
     print("\n".join(_heads()))
-    with Workplace() as work:
+    with Workplace(busy=options.busy) as work:
         for name in names:
             kind = work.load(f"{name}+classes+test").kind
             for line in lines:

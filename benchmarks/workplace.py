@@ -18,12 +18,13 @@ from benchmarks.solvers import Setting
 class Workplace:
     """Holds one data set and the processes of one solver, one per Python; they change when others are asked for.
 
-    ``memory`` limits the bytes a fit may take. Use it as a context manager: leaving it removes files and processes.
+    ``memory`` limits the bytes a fit may take; ``busy`` measures CPU time on one thread. Use it as a context manager:
+    leaving it removes files and processes.
     """
 
-    def __init__(self, memory: int | None = None) -> None:
+    def __init__(self, *, memory: int | None = None, busy: bool = False) -> None:
         self._place = Path(tempfile.mkdtemp())
-        self._memory = memory
+        self._memory, self._busy = memory, busy
         self._data: Dataset | None = None
         self._solver = ""
         self._workers: dict[str, Worker] = {}
@@ -56,7 +57,9 @@ class Workplace:
             self._dismiss()
             self._solver = solver
         if python not in self._workers:
-            self._workers[python] = Worker(self._place, solver, self._data.kind, python, self._memory)
+            self._workers[python] = Worker(
+                self._place, solver, self._data.kind, python=python, memory=self._memory, busy=self._busy
+            )
         return self._workers[python].fit(Task(form, C, setting), limit)
 
     def _dismiss(self) -> None:
