@@ -1,15 +1,17 @@
 """What is said of times and answers: ratios, statuses, objectives, limits."""
 
 import math
+import os
 import sys
 from argparse import Namespace
 from dataclasses import replace
+from multiprocessing import Pipe
 
 import numpy as np
 import pytest
 
 from benchmarks import cliffs, compare, datasets, defaults
-from benchmarks.child import DONE, MEMORY_LIMIT, TIME_LIMIT, Answer
+from benchmarks.child import DONE, MEMORY_LIMIT, TIME_LIMIT, Answer, _in_time
 from benchmarks.datasets import drawn
 from benchmarks.forms import FORMS, SEVERAL, TWO, Form
 from benchmarks.joint import least_loss
@@ -187,6 +189,17 @@ def test_a_fit_is_ended_at_its_limit_and_the_next_one_has_a_new_process():
         assert late.w is None
         assert late.details["stopped_after"] == 0.0
         assert work.fit(OURS, FORMS["hinge"], 1.0, Setting("tol", {"tol": 1e-3}), 60.0).outcome == DONE
+
+
+def test_on_a_busy_machine_cpu_time_is_measured_and_limited():
+    with Workplace(busy=True) as work:
+        work.load("tall-2000x10")
+        found = work.fit(OURS, FORMS["hinge"], 1.0, Setting("tol", {"tol": 1e-3}), 60.0)
+    assert found.seconds == pytest.approx(found.details["cpu_seconds"], abs=0.01)
+    here, there = Pipe()
+    assert not _in_time(here, os.getpid(), 0.1, -1e9)  # has used far more CPU time than that
+    there.send("an answer")
+    assert _in_time(here, os.getpid(), 0.1, 0.0)
 
 
 def test_a_fit_that_wants_too_much_memory_is_told_from_one_that_fails():
