@@ -13,6 +13,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from dataclasses import dataclass, field
@@ -175,10 +176,18 @@ def _cpu_seconds(process: int) -> float | None:
 def serve(pipe: str, folder: str, name: str, kind: str, memory: str, busy: str) -> None:
     """The process's main function: tasks come and answers go through the pipe of that number."""
     _silence()
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
     try:
         _work(Connection(int(pipe)), Path(folder), name, kind, int(memory), bool(int(busy)))
     except (EOFError, BrokenPipeError):
         return  # nobody listens any more
+
+
+def _end_with(parent: int) -> None:
+    """End this process, in the middle of a fit if need be, once the one that started it has ended."""
+    while os.getppid() == parent:
+        time.sleep(1.0)
+    os._exit(1)
 
 
 def _work(pipe: Connection, folder: Path, name: str, kind: str, memory: int, busy: bool) -> None:

@@ -2,6 +2,7 @@
 
 import math
 import os
+import subprocess
 import sys
 from argparse import Namespace
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import pytest
 
 from benchmarks import cliffs, compare, datasets, defaults
-from benchmarks.child import DONE, MEMORY_LIMIT, TIME_LIMIT, Answer, _in_time
+from benchmarks.child import DONE, MEMORY_LIMIT, ROOT, TIME_LIMIT, Answer, _in_time
 from benchmarks.datasets import drawn
 from benchmarks.forms import FORMS, SEVERAL, TWO, Form
 from benchmarks.joint import least_loss
@@ -189,6 +190,22 @@ def test_a_fit_is_ended_at_its_limit_and_the_next_one_has_a_new_process():
         assert late.w is None
         assert late.details["stopped_after"] == 0.0
         assert work.fit(OURS, FORMS["hinge"], 1.0, Setting("tol", {"tol": 1e-3}), 60.0).outcome == DONE
+
+
+STARTS_A_CHILD = """
+import subprocess, sys, time
+loop = "import os, threading, time; from benchmarks.child import _end_with; "
+loop += "threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start(); print('on', flush=True); "
+subprocess.Popen([sys.executable, "-c", loop + "time.sleep(600)"])
+time.sleep(600)
+"""
+
+
+def test_no_fit_outlives_the_process_that_asked_for_it():
+    with subprocess.Popen([sys.executable, "-c", STARTS_A_CHILD], cwd=ROOT, stdout=subprocess.PIPE) as parent:
+        assert parent.stdout.readline() == b"on\n"
+        parent.kill()
+        assert parent.stdout.read() == b""  # comes when the child, who holds the other end too, is gone
 
 
 def test_on_a_busy_machine_cpu_time_is_measured_and_limited():
