@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := -c constraints.txt --build-constraint constraints.txt
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard core/*.hpp core/*.cpp)
 
-.PHONY: demo test lint sanitize fuzz bench record-fits picture format clean help
+.PHONY: demo test lint sanitize fuzz sweep bench record-fits defaults cliffs compare size picture format clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -64,12 +64,30 @@ fuzz: $(VENV)/.lint  ## a million seeded cases (CASES=...) for readers, model lo
 	$(BIN)/cmake --build build/fuzz
 	FUZZ_CORE="$$(ls build/fuzz/_core.*.so)" $(BIN)/python -m tests.fuzz --cases $(CASES)
 
+FITS ?= 2000
+sweep: $(VENV)/.installed  ## claims of 2000 (FITS=...) fits on hostile data, beside exact arithmetic
+	$(BIN)/python -m tests.exact.sweep --count $(FITS)
+
 bench: $(VENV)/.bench  ## time and memory beside the peers; data sets from $$MAXMARGIN_DATA
 	$(BIN)/python -m benchmarks.reading
 	$(BIN)/python -m benchmarks.run
 
 record-fits: $(VENV)/.installed  ## record the reference fits anew: tests/contracts/fits.json
 	$(BIN)/python -m tests.contracts.fits record
+
+defaults: $(VENV)/.bench  ## the first line a newcomer types, on every set of $$MAXMARGIN_DATA beside scikit-learn (half an hour)
+	$(BIN)/python -m benchmarks.defaults
+
+COUNT ?= 300
+cliffs: $(VENV)/.bench  ## solver="auto" beside every solver on 300 problems (COUNT=...) drawn at random (hours)
+	$(BIN)/python -m benchmarks.cliffs --count $(COUNT)
+
+compare: $(VENV)/.bench  ## this build and another in turn: OTHER=/path/to/its/bin/python
+	@test -n "$(OTHER)" || { echo "say which build: make compare OTHER=/path/to/its/.venv/bin/python" >&2; exit 2; }
+	$(BIN)/python -m benchmarks.compare --other $(OTHER)
+
+size:  ## statements of every room of src, lines of core
+	@$(PYTHON) tools/size.py
 
 picture: demo  ## the report's picture in the README (needs chromium)
 	chromium --headless --no-sandbox --disable-gpu --hide-scrollbars --window-size=1280,1130 \

@@ -24,6 +24,7 @@ FLAG = 1.5
 
 def main(argv: Sequence[str] | None = None) -> None:
     from benchmarks.cells import problems
+    from benchmarks.ratios import geometric_mean
     from benchmarks.suites import SUITES
     from benchmarks.workplace import Workplace
 
@@ -50,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     known = [ratio for ratio in ratios if math.isfinite(ratio)]
     if known:
         above = sum(ratio > FLAG for ratio in ratios)
-        mean = math.exp(sum(map(math.log, known)) / len(known))
+        mean = geometric_mean(known)
         print(f"\n{len(ratios)} problems: mean ratio {mean:.2f}, worst {max(ratios):.2f}, {above} above {FLAG}")
 
 

@@ -12,17 +12,21 @@ TUBE = 0.1  # ε of both ε-insensitive losses; the targets of the regression se
 class Form:
     """R(w) + C Σ ℓ(⟨w, x_i⟩ + b, y_i) with R = ½‖w‖² or ‖w‖₁ and a bias that costs nothing.
 
-    Several classes: the sum of one such objective per class, that class against the rest; or, if ``joint``,
-    one loss of all scores of a row.
+    Several classes: the sum of one such objective per class, that class against the rest; with ``pairs`` one per pair
+    of classes, on their rows alone; or, if ``joint``, one loss of all scores of a row. ``power`` belongs to the loss
+    "slack_power".
     """
 
     loss: str
     penalty: str = "l2"
     epsilon: float = 0.0
+    power: float = 0.0
+    pairs: bool = False
 
     @property
     def name(self) -> str:
-        return self.loss if self.penalty == "l2" else f"{self.loss}-{self.penalty}"
+        loss = f"{self.loss}_{self.power:g}" if self.power else self.loss
+        return loss + ("" if self.penalty == "l2" else f"-{self.penalty}") + ("-ovo" if self.pairs else "")
 
     @property
     def joint(self) -> bool:
@@ -36,7 +40,7 @@ class Form:
         """Whether data of this kind have such an objective."""
         if self.regression or kind == REGRESSION:
             return self.regression and kind == REGRESSION
-        return kind == SEVERAL if self.joint else True
+        return kind == SEVERAL if self.joint or self.pairs else True
 
 
 FORMS: dict[str, Form] = {

@@ -3,11 +3,15 @@
 Solves
     minimise over b   Σ_i T ln Σ_m exp((f_im + b_m + δ_im) / T) − f_iy − b_y
 
-by Newton's method. With T = 1 and δ = 0 this is the multinomial loss itself. With δ = 1 off the own class and T from 1
-down to 1e-6 it ends at Crammer and Singer's loss, whose T is 0; the value that counts is always that of T = 0.
+by Newton's method. With T = 1 and δ = 0 this is the multinomial loss itself. With δ = 1 off the own class and T down to
+1e-6 it ends at Crammer and Singer's loss, whose T is 0; the value that counts is always that of T = 0. T begins at the
+spread of the scores: where scores are in the hundreds, every probability at T = 1 is 0 or 1, and Newton's method has no
+curvature to go by.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +19,8 @@ from numpy.typing import NDArray
 Vector = NDArray[np.float64]
 Labels = NDArray[np.intp]
 
-COOLING = tuple(10.0 ** (-k / 2) for k in range(13))
+COOLING = 10.0**0.5  # from one T to the next
+COLDEST = {"multinomial": 1.0, "crammer_singer": 1e-6}
 MOST_STEPS = 40
 LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e10  # in units of the mean curvature
 
@@ -23,16 +28,22 @@ LEAST_DAMPING, MOST_DAMPING = 1e-10, 1e10  # in units of the mean curvature
 def least_loss(scores: Vector, label: Labels, loss: str) -> float:
     """Σ of the losses at the best biases; ``scores`` has a line per row and a column per class."""
     own = scores[np.arange(len(label)), label].sum()
-    if loss == "multinomial":
-        b = _best(scores, label, np.zeros(scores.shape[1]), 1.0)
-        return _value(scores, label, b, 1.0) - float(own)
-    raised = scores + 1.0
-    raised[np.arange(len(label)), label] -= 1.0
-    b, values = np.zeros(scores.shape[1]), []
-    for temperature in COOLING:
-        values.append(_value(raised, label, b, 0.0))
+    raised, judged_at = scores, 1.0
+    if loss == "crammer_singer":
+        raised, judged_at = scores + 1.0, 0.0
+        raised[np.arange(len(label)), label] -= 1.0
+    b = np.zeros(scores.shape[1])
+    values = [_value(raised, label, b, judged_at)]
+    for temperature in _temperatures(float(np.ptp(scores)), COLDEST[loss]):
         b = _best(raised, label, b, temperature)
-    return min(*values, _value(raised, label, b, 0.0)) - float(own)
+        values.append(_value(raised, label, b, judged_at))
+    return min(values) - float(own)
+
+
+def _temperatures(spread: float, coldest: float) -> Vector:
+    """From the spread, or 1, down to the coldest."""
+    warmest = max(1.0, spread)
+    return np.geomspace(warmest, coldest, 1 + math.ceil(math.log(warmest / coldest) / math.log(COOLING)))
 
 
 def _value(raised: Vector, label: Labels, b: Vector, temperature: float) -> float:

@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks import solvers
+from benchmarks.child import THREAD_VARIABLES
 from maxmargin import core_info
-
-THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 def describe() -> dict[str, Any]:

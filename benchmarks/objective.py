@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from benchmarks.forms import Form
 from benchmarks.joint import least_loss
-from maxmargin.losses import LOSSES, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive
+from maxmargin.losses import LOSSES, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive, slack_power
 
 BLOCK = 65536
 
@@ -21,7 +23,8 @@ class Objective:
     """R(w) + C Σ ℓ(⟨w, x_i⟩ + b, y_i), with b the exact minimiser for the given w; summed over all machines.
 
     The bias is not penalised. Peers that penalise it are judged by their weights alone, with the bias chosen
-    anew, so that none loses by a badly placed bias. Several classes have one line of weights per class.
+    anew, so that none loses by a badly placed bias. Several classes have one line of weights per class, or per pair of
+    classes in the order (0, 1), (0, 2), …, whose second class is the positive one.
     """
 
     X: Any
@@ -32,7 +35,9 @@ class Objective:
 
     @property
     def n_machines(self) -> int:
-        return self.n_classes if self.n_classes > 2 else 1
+        if self.n_classes <= 2:
+            return 1
+        return self.n_classes * (self.n_classes - 1) // 2 if self.form.pairs else self.n_classes
 
     def value(self, w: ArrayLike) -> float:
         """The objective at w; infinite if w is not finite."""
@@ -47,12 +52,21 @@ class Objective:
             return penalty + self.C * least_loss(scores, self.y.astype(np.intp), self.form.loss)
         if self.n_machines == 1:
             return penalty + self._loss_of(scores[:, 0], self.y)
+        if self.form.pairs:
+            return penalty + sum(self._loss_of_pair(scores[:, m], *pair) for m, pair in enumerate(self._pairs()))
         each = (self._loss_of(scores[:, k], np.where(self.y == k, 1.0, -1.0)) for k in range(self.n_machines))
         return penalty + sum(each)
 
     def suboptimality(self, w: ArrayLike, optimum: float) -> float:
         """(P(w) − P*) / P*; may be slightly negative when the certified P* is itself a rounding above."""
         return (self.value(w) - optimum) / optimum
+
+    def _pairs(self) -> Iterable[tuple[int, int]]:
+        return itertools.combinations(range(self.n_classes), 2)
+
+    def _loss_of_pair(self, scores: NDArray[np.float64], first: int, second: int) -> float:
+        rows = np.flatnonzero((self.y == first) | (self.y == second))
+        return self._loss_of(scores[rows], np.where(self.y[rows] == second, 1.0, -1.0))
 
     def _loss_of(self, scores: NDArray[np.float64], y: NDArray[np.float64]) -> float:
         loss = _loss(self.form)
@@ -70,4 +84,4 @@ def _loss(form: Form) -> Loss:
     if form.regression:
         tube = EpsilonInsensitive if form.loss == "epsilon_insensitive" else SquaredEpsilonInsensitive
         return tube(form.epsilon)
-    return LOSSES[form.loss]
+    return slack_power(form.power) if form.power else LOSSES[form.loss]

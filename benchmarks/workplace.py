@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from types import TracebackType
@@ -15,15 +16,18 @@ from benchmarks.solvers import Setting
 
 
 class Workplace:
-    """Holds one data set and one process at a time; both change when another is asked for.
+    """Holds one data set and the processes of one solver, one per Python; they change when others are asked for.
 
-    Use it as a context manager: leaving it removes files and process.
+    ``memory`` limits the bytes a fit may take; ``busy`` measures CPU time on one thread. Use it as a context manager:
+    leaving it removes files and processes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, *, memory: int | None = None, busy: bool = False) -> None:
         self._place = Path(tempfile.mkdtemp())
+        self._memory, self._busy = memory, busy
         self._data: Dataset | None = None
-        self._worker: Worker | None = None
+        self._solver = ""
+        self._workers: dict[str, Worker] = {}
 
     def __enter__(self) -> Workplace:
         return self
@@ -44,15 +48,21 @@ class Workplace:
             datasets.hand_over(self._data, self._place)
         return self._data
 
-    def fit(self, solver: str, form: Form, C: float, setting: Setting, limit: float) -> Answer:
+    def fit(
+        self, solver: str, form: Form, C: float, setting: Setting, limit: float, python: str = sys.executable
+    ) -> Answer:
         """One fit of the present data, ended at the limit."""
         assert self._data is not None
-        if self._worker is None or self._worker.solver != solver:
+        if self._solver != solver:
             self._dismiss()
-            self._worker = Worker(self._place, solver, self._data.kind)
-        return self._worker.fit(Task(form, C, setting), limit)
+            self._solver = solver
+        if python not in self._workers:
+            self._workers[python] = Worker(
+                self._place, solver, self._data.kind, python=python, memory=self._memory, busy=self._busy
+            )
+        return self._workers[python].fit(Task(form, C, setting), limit)
 
     def _dismiss(self) -> None:
-        if self._worker is not None:
-            self._worker.close()
-        self._worker = None
+        for worker in self._workers.values():
+            worker.close()
+        self._workers.clear()

@@ -12,18 +12,23 @@ from numpy.typing import NDArray
 
 from benchmarks.forms import REGRESSION, SEVERAL, TWO
 
+HELD_OUT = "held_out"  # the folder of the part to test on
+UNKNOWN = -2.0  # a test label that no other row has: no machine can predict it
+
 
 @dataclass(frozen=True)
 class Dataset:
     """Rows X (dense, C order, or ``scipy.sparse.csr_matrix``) and y.
 
-    y holds -1 and +1 for two classes, 0 … k−1 for several, any numbers for a regression.
+    y holds -1 and +1 for two classes, 0 … k−1 for several, any numbers for a regression. ``test`` is the part that is
+    held out, if any: rows and labels or targets of the same kinds; a label that no other row has is UNKNOWN.
     """
 
     name: str
     X: Any
     y: NDArray[np.float64]
     kind: str = TWO
+    test: tuple[Any, NDArray[np.float64]] | None = None
 
     @property
     def sparse(self) -> bool:
@@ -61,7 +66,10 @@ def csr(data: Any, indices: Any, indptr: Any, shape: Any) -> sp.csr_matrix:
 
 
 def hand_over(dataset: Dataset, folder: Path) -> None:
-    """Write the arrays where :func:`take_over` finds them."""
+    """Write the arrays where :func:`take_over` finds them; the part that is held out into a folder of its own."""
+    if dataset.test is not None:
+        (folder / HELD_OUT).mkdir()
+        hand_over(Dataset(dataset.name, *dataset.test, dataset.kind), folder / HELD_OUT)
     np.save(folder / "y.npy", dataset.y)
     if not dataset.sparse:
         np.save(folder / "X.npy", dataset.X)

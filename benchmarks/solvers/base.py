@@ -70,6 +70,10 @@ class BaseSolver(ABC):
     def fit(self, X: Any, y: Vector, C: float, form: Form, setting: Setting) -> Vector:
         """The weights, one line per machine; this call alone is timed."""
 
+    def score(self, X: Any, y: Vector) -> float:
+        """The fitted machine's own score on rows it has not seen: accuracy, or R² of a regression."""
+        raise NotImplementedError(f"{self.name} keeps no machine that predicts")
+
     def details(self, X: Any, y: Vector) -> dict[str, Any]:
         """What else there is to record of the last fit; not timed.
 

@@ -29,12 +29,18 @@ class Solver(BaseSolver):
     forms = tuple(FORMS)
     kinds = (TWO, SEVERAL, REGRESSION)
 
+    def supports(self, form: Form, kind: str, sparse: bool) -> bool:
+        return kind in self.kinds and form.fits(kind)
+
     def settings(self, form: Form) -> list[Setting]:
         return [*(at(tol) for tol in (1e-2, 1e-3, 1e-4)), DEFAULT]
 
     def fit(self, X: Any, y: Vector, C: float, form: Form, setting: Setting) -> Vector:
         self._machine = machine(C, form, setting.options).fit(X, y)
         return np.asarray(self._machine.coef_)
+
+    def score(self, X: Any, y: Vector) -> float:
+        return float(self._machine.score(X, y))
 
     def details(self, X: Any, y: Vector) -> dict[str, Any]:
         solution, verdict = self._machine.solution_, self._machine.certificate_.verify(X, y)
@@ -59,11 +65,16 @@ def machine(C: float, form: Form, options: Any) -> Any:
     if form.regression:
         return LinearSVR(C=C, loss=form.loss, epsilon=form.epsilon, **options)
     if form.loss in ("logistic", "multinomial"):
-        scheme = "multinomial" if form.joint else "ovr"
+        scheme = "multinomial" if form.joint else _split(form)
         return LogisticRegression(C=C, penalty=form.penalty, multi_class=scheme, **options)
     if form.loss == "crammer_singer":
         return LinearSVC(C=C, multi_class="crammer_singer", **options)
-    return LinearSVC(C=C, loss=form.loss, penalty=form.penalty, **options)
+    loss = form.power or form.loss
+    return LinearSVC(C=C, loss=loss, penalty=form.penalty, multi_class=_split(form), **options)
+
+
+def _split(form: Form) -> str:
+    return "ovo" if form.pairs else "ovr"
 
 
 def _of_sums(values: Any) -> float:

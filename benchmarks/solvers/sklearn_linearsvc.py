@@ -49,5 +49,8 @@ class Solver(BaseSolver):
         self._machine = LinearSVC(C=C, random_state=0, **what, **setting.options).fit(X, y)
         return np.asarray(self._machine.coef_)
 
+    def score(self, X: Any, y: Vector) -> float:
+        return float(self._machine.score(X, y))
+
     def details(self, X: Any, y: Vector) -> dict[str, Any]:
         return exhausted(self._machine)

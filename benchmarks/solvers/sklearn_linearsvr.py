@@ -37,5 +37,8 @@ class Solver(BaseSolver):
         self._machine = machine.fit(X, y)
         return np.asarray(machine.coef_)
 
+    def score(self, X: Any, y: Vector) -> float:
+        return float(self._machine.score(X, y))
+
     def details(self, X: Any, y: Vector) -> dict[str, Any]:
         return exhausted(self._machine)

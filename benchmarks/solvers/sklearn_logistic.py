@@ -59,12 +59,15 @@ class Solver(BaseSolver):
         from sklearn.linear_model import LogisticRegression
 
         lines = X.shape[1] * (int(y.max()) + 1 if form.joint else 1)
-        if setting.options["solver"] == "newton-cholesky" and lines > LARGEST_MATRIX:
+        if setting.options.get("solver") == "newton-cholesky" and lines > LARGEST_MATRIX:
             raise ValueError(f"a matrix of {lines} lines is too large")
         l1_ratio = 1.0 if form.penalty == "l1" else 0.0
         machine = LogisticRegression(C=C, l1_ratio=l1_ratio, random_state=0, **setting.options)
         self._machine = machine.fit(X, y)
         return np.asarray(machine.coef_)
+
+    def score(self, X: Any, y: Vector) -> float:
+        return float(self._machine.score(X, y))
 
     def details(self, X: Any, y: Vector) -> dict[str, Any]:
         return exhausted(self._machine)

@@ -29,7 +29,7 @@ def test_all_rows_are_used_without_a_report(cli, spam):
     assert result["data"]["rows"] == 80
     assert result["data"]["test_rows"] == 0
     assert result["fit"]["status"] == "CONVERGED"
-    assert result["certificate"]["accepted"] is True
+    assert result["certificate"]["outcome"] == "PROVEN"
     assert "test" not in result
 
 
@@ -74,7 +74,7 @@ def test_certify_notices_a_changed_file(cli, spam, tmp_path):
     assert "REJECTED" in result.output
     assert "checksum" in result.output
     told = json.loads(cli("certify", path, spam, "--json", code=1).stdout)
-    assert told["accepted"] is False
+    assert told["outcome"] == "REJECTED"
 
 
 def test_certify_through_another_format(cli, spam):
@@ -127,8 +127,9 @@ def test_odd_values_of_C(cli, spam, C):
 def test_time_limit_saves_and_says_so(cli, spam):
     result = cli("train", spam, "--C", "1", "--max-seconds", "1e-9", "--solver", "interior_point", code=4)
     assert "stopped early" in result.output
-    assert "gap" in result.output
-    assert "verified" in cli("certify", "spam.safetensors", spam).output
+    assert "All weights are zero" in result.output
+    assert "NOT PROVEN" in cli("certify", "spam.safetensors", spam, code=6).output
+    assert "verified" in cli("certify", "spam.safetensors", spam, "--max-gap", "1").output
 
 
 def test_ctrl_c_saves_the_partial_model(cli, spam, monkeypatch):
@@ -145,7 +146,8 @@ def test_ctrl_c_saves_the_partial_model(cli, spam, monkeypatch):
     model = maxmargin.load("spam.safetensors")
     assert model.machine.solution_.status is maxmargin.Status.INTERRUPTED
     assert f"{model.machine.solution_.gap:.1e}" in result.output
-    assert "verified" in cli("certify", "spam.safetensors", spam).output
+    told = json.loads(cli("certify", "spam.safetensors", spam, "--json", code=6).output)
+    assert (told["outcome"], told["worst"]) == ("HONEST", "gap")
 
 
 def test_ctrl_c_before_the_fit_writes_nothing(cli, spam, tmp_path, monkeypatch):
@@ -167,7 +169,7 @@ def test_missing_file(cli):
 
 def test_demo(cli, tmp_path):
     told = json.loads(cli("demo", "--output", "out", "--json").stdout)
-    assert told["certificate"]["accepted"] is True
+    assert told["certificate"]["outcome"] == "PROVEN"
     assert told["test"]["error"] < 0.1
     assert told["separable"] is True
     assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["breast_cancer.safetensors", "report.html"]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin import ConvergenceWarning, LinearSVC, LinearSVR, LogisticRegression, Status
+from maxmargin.certificates import Outcome as Proof
 from tests.oracles import Form
 from tests.problems import Case, make_case, make_classes, make_regression
 
@@ -115,7 +116,7 @@ def examine(machine: Machine, case: Case, **options: Any) -> Outcome:
     status = fitted.solution_.status
     verdict = fitted.certificate_.verify(case.X, case.y, case.sample_weight)
     gap = verdict.gap
-    if not verdict:
+    if verdict.outcome is Proof.REJECTED or (status is Status.CONVERGED and not verdict):
         return Outcome(case, status.name, gap, str(verdict))
     if status is Status.NUMERICAL_LIMIT:
         return Outcome(case, status.name, gap, "" if case.scale_case else "limit on a problem of ordinary scale")

@@ -189,5 +189,9 @@ def test_logistic_regression_of_several_classes_on_counts():
     rng = np.random.default_rng(2)
     X = np.floor(np.abs(rng.standard_normal((60, 4))) * [1.0, 1e2, 1e4, 1e6])
     y = rng.integers(0, 3, 60)
-    for machine in (LogisticRegression(), LogisticRegression(multi_class="ovr"), LinearSVC(multi_class="crammer_singer")):
+    for machine in (
+        LogisticRegression(),
+        LogisticRegression(multi_class="ovr"),
+        LinearSVC(multi_class="crammer_singer"),
+    ):
         honest(machine, X, y)

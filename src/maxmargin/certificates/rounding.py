@@ -60,8 +60,9 @@ class Interval:
 
     Examples
     --------
-    >>> Interval(1.0, 2.0) - Interval(0.0, 0.5)
-    Interval(low=0.5, high=2.0)
+    >>> difference = Interval(1.0, 2.0) - Interval(0.0, 0.5)
+    >>> 0.5 - 1e-15 < difference.low < 0.5, 2.0 < difference.high < 2.0 + 1e-15
+    (True, True)
     """
 
     low: float
