@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "bind_gil.hpp"
 #include "kernels.hpp"
 
 namespace nb = nanobind;
@@ -130,8 +131,8 @@ struct PyWatch {
     PyWatch(double interval, std::optional<double> limit)
         : watch(&PyWatch::poll, this, interval), deadline(limit) {}
     static bool poll(void* self) {
-        nb::gil_scoped_acquire gil;
-        return PyErr_CheckSignals() != 0 || static_cast<PyWatch*>(self)->past_deadline();
+        const bool signalled = WithoutGil::interrupted_by([] { return PyErr_CheckSignals() != 0; });
+        return signalled || static_cast<PyWatch*>(self)->past_deadline();
     }
 };
 
@@ -153,7 +154,7 @@ template <class Body>
 auto run(int n_threads, PyWatch* watch, Body body) {
     expect(n_threads >= 1, "n_threads must be at least 1");
     try {
-        nb::gil_scoped_release nogil;
+        const WithoutGil nogil;
         return body(Execution{n_threads, watch != nullptr ? &watch->watch : nullptr});
     } catch (const Interrupted&) {
         raise_stop(*watch);
