@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 import maxmargin._core as _core
+from maxmargin.kept import kept_property
 from maxmargin.problem import Bias
 from maxmargin.solution import relative_gap
 
@@ -48,18 +48,18 @@ class JointProblem:
         """Of the multipliers."""
         return self.n_rows, self.n_classes
 
-    @cached_property
+    @kept_property
     def squared_norms(self) -> Vector:
         norms = np.empty(self.n_rows)
         _core.squared_norms(self.rows, norms, 1)
         return norms
 
-    @cached_property
+    @kept_property
     def own(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Positions of every row's own class in an array of one line per row."""
         return np.arange(self.n_rows), self.label.astype(np.intp)
 
-    @cached_property
+    @kept_property
     def null_primal(self) -> float:
         """The objective at W = 0 without bias."""
         return float(self.cost @ self.losses(np.zeros(self.shape)))
