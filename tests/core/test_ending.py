@@ -141,7 +141,7 @@ def test_threads_that_ask_at_the_same_time_get_the_same_value():
 def test_jobs_side_by_side_give_their_results_in_order(n_threads):
     work = SideBySide([lambda k=k: k for k in range(7)], n_threads)
     looks = list(work.looks())
-    assert sorted(sum(looks, [])) == list(range(7))
+    assert sorted(k for look in looks for k in look) == list(range(7))
     assert work.n_ended == 7
     assert work.results() == list(range(7))
     assert SideBySide([], n_threads).results() == []
