@@ -306,9 +306,10 @@ void bind_online(nb::module_& m) {
         "rows"_a, "y"_a.noconvert(), "w"_a.noconvert(), "b"_a);
     m.def(
         "all_finite",
-        [](const Rows& rows, int n_threads) {
-            return run(n_threads, nullptr,
-                       [&](const Execution& how) { return core().all_finite(rows.view, how); });
+        [](Rows& rows, int n_threads) {
+            const auto [finite, digest] = look_at(rows, n_threads);
+            rows.digest = digest;
+            return finite;
         },
         "rows"_a, "n_threads"_a);
 }

@@ -174,7 +174,7 @@ def _osborne(F: Vector) -> tuple[Vector, bool]:
             G[m] *= ratio
             G[:, m] /= ratio
     growth = np.divide(G, F, out=np.zeros_like(F), where=F > 0.0)
-    for c in np.unique(component):
+    for c in range(int(component.max()) + 1):
         block = np.ix_(component == c, component == c)
         G[block] /= max(float(growth[block].max(initial=0.0)), 1e-300)
     give, get = G.sum(axis=1), G.sum(axis=0)
