@@ -210,13 +210,17 @@ class SideBySide(Generic[Result]):
         self._results: dict[int, Result] = {}
         self._errors: list[BaseException] = []
         self._news: SimpleQueue[None] = SimpleQueue()  # only wakes who waits: Ctrl-C may swallow any of it
-        n_started = 0
+        self._n_wanted, self._n_running = min(n_threads, len(jobs)), 0
+
+    def _begin(self) -> None:
+        """Start the threads that do not run yet: Ctrl-C may have come in between."""
         try:
-            for _ in range(min(n_threads, len(jobs))):
+            while self._n_running < self._n_wanted:
                 threading.Thread(target=self._work, name="maxmargin", daemon=True).start()
-                n_started += 1
+                self._n_running += 1
         except RuntimeError:  # no more threads to be had
-            if n_started == 0:
+            self._n_wanted = self._n_running
+            if self._n_running == 0:
                 self._work()
 
     def _work(self) -> None:
@@ -237,6 +241,7 @@ class SideBySide(Generic[Result]):
 
     def looks(self) -> Iterator[list[Result]]:
         """What has ended since the last look, nothing now and then, until all is done; the first failure is raised."""
+        self._begin()
         seen: set[int] = set()
         while len(seen) < self._n_jobs:
             self._sleep()
@@ -254,6 +259,7 @@ class SideBySide(Generic[Result]):
 
     def wait(self) -> None:
         """Until all is done, well or not."""
+        self._begin()
         while self.n_ended < self._n_jobs:
             self._sleep()
 

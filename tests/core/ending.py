@@ -1,7 +1,7 @@
 """Interpreters that end while daemon threads are fitting, as those of web servers and notebooks do.
 
-``python -m tests.core.ending 20 /tmp/rows.svm`` lets each kind of fit end 20 times, after different numbers of fits, and
-prints what did not end well.
+``python -m tests.core.ending 20 /tmp/rows.svm`` lets each kind of fit end 20 times, after different numbers of fits,
+and prints what did not end well.
 """
 
 from __future__ import annotations

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +18,7 @@ from maxmargin.solvers.hard_margin import HardMargin
 from maxmargin.solvers.interior_point import InteriorPoint
 from maxmargin.solvers.newton import Newton, worth_sampling
 from maxmargin.solvers.proximal_newton import ProximalNewton
-from maxmargin.undisturbed import refuse_changes, undisturbed
+from maxmargin.undisturbed import undisturbed
 
 SOLVERS: dict[str, Any] = {
     "interior_point": InteriorPoint,
@@ -152,10 +151,7 @@ class Undisturbed:
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         with undisturbed(problem.rows):
-            answer = self.solver.solve(problem, start=start, watch=watch)
-            if answer.status is Status.INFEASIBLE or not math.isfinite(answer.gap):
-                refuse_changes(problem.rows)
-            return answer
+            return self.solver.solve(problem, start=start, watch=watch)
 
 
 def automatic(problem: Problem, *, tol: float, max_iter: int, n_threads: int | None, seed: int) -> Solver:

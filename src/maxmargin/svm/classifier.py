@@ -37,7 +37,7 @@ from maxmargin.svm.base import CertifiedMachine, Vector
 from maxmargin.svm.calibration import fit_steepness
 from maxmargin.svm.machines import Task, solve_all, split, was_interrupted
 from maxmargin.svm.progress import FitProgress
-from maxmargin.undisturbed import refuse_changes, undisturbed
+from maxmargin.undisturbed import undisturbed
 
 N_FOLDS = 5
 
@@ -179,8 +179,6 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         )
         with undisturbed(problem.rows):
             solution = solver.solve(problem, start=start, watch=watch)
-            if not math.isfinite(solution.gap):
-                refuse_changes(problem.rows)
         self._store_joint(data.classes, solution)
         return solution.status is Status.INTERRUPTED and not watch.stop_requested
 
