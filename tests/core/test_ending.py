@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_an_interpreter_ends_in_silence_while_daemon_threads_fit(tmp_path):
     command = [sys.executable, "-m", "tests.core.ending", "1", str(tmp_path / "rows.svm")]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=1800, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("", "", 0)
 
 

@@ -24,7 +24,7 @@ from maxmargin.data.errors import DataError
 from maxmargin.data.formats import _known, format_of
 from maxmargin.data.labels import plain_labels
 from maxmargin.data.table import Target
-from maxmargin.positions import shown
+from maxmargin.positions import distinct, shown
 
 MOST_CLASSES = 1000
 MISSING = ("error", "drop")
@@ -233,8 +233,8 @@ class _Tally:
         self.largest = max(self.largest, _largest_squared_norm(X))
         if y is None or self.too_many:
             return
-        found = np.unique(y)
-        self.labels = found if self.labels is None else np.unique(np.concatenate([self.labels, found]))
+        found = distinct(y)
+        self.labels = found if self.labels is None else distinct(np.concatenate([self.labels, found]))
         self.too_many = len(self.labels) > MOST_CLASSES
 
     def survey(self, n_features: int, zero_based: bool | None) -> Survey:
