@@ -25,7 +25,7 @@ template <class Body>
 index_t run_pass(index_t end, PyWatch* watch, Body body) {
     index_t reached = end;
     {
-        nb::gil_scoped_release nogil;
+        const WithoutGil nogil;
         reached = body(watch != nullptr ? &watch->watch : nullptr);
     }
     if (reached < end && watch != nullptr && watch->watch.stopped()) raise_stop(*watch);
@@ -300,15 +300,16 @@ void bind_online(nb::module_& m) {
         "count_errors",
         [](const Rows& rows, In y, In w, double b) {
             at(y, rows.view.n_rows, "y"), at(w, rows.view.n_cols, "w");
-            nb::gil_scoped_release nogil;
+            const WithoutGil nogil;
             return core().count_errors(rows.view, y.data(), w.data(), b, rows.view.n_rows + 1);
         },
         "rows"_a, "y"_a.noconvert(), "w"_a.noconvert(), "b"_a);
     m.def(
         "all_finite",
-        [](const Rows& rows, int n_threads) {
-            return run(n_threads, nullptr,
-                       [&](const Execution& how) { return core().all_finite(rows.view, how); });
+        [](Rows& rows, int n_threads) {
+            const auto [finite, digest] = look_at(rows, n_threads);
+            rows.digest = digest;
+            return finite;
         },
         "rows"_a, "n_threads"_a);
 }

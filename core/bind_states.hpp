@@ -99,7 +99,7 @@ struct Descent {
         expect(rows.view.n_cols == n_weights, "rows and w differ in length");
         EpochReport report;
         {
-            nb::gil_scoped_release nogil;
+            const WithoutGil nogil;
             report = core().descent_epoch(rows.view, state,
                                           {n_threads, watch != nullptr ? &watch->watch : nullptr});
         }
@@ -153,7 +153,7 @@ struct Joint {
         expect(rows.view.n_rows == state.n && rows.view.n_cols == n_cols, "rows and state differ in shape");
         JointReport report;
         {
-            nb::gil_scoped_release nogil;
+            const WithoutGil nogil;
             report = core().joint_epoch(rows.view, state, watch != nullptr ? &watch->watch : nullptr);
         }
         if (report.stopped) raise_stop(*watch);

@@ -8,7 +8,9 @@
 #include <cstring>
 #include <optional>
 #include <string>
+#include <utility>
 
+#include "bind_gil.hpp"
 #include "kernels.hpp"
 
 namespace nb = nanobind;
@@ -38,7 +40,8 @@ void expect(bool holds, const std::string& what) {
 
 struct Rows {
     RowsView view;
-    nb::object owner;  // keeps the arrays alive
+    nb::object owner;                     // keeps the arrays alive
+    std::optional<std::uint64_t> digest;  // of the values, when they were found to be finite
 };
 
 // Vector loads and references need aligned numbers; a view into bytes may start anywhere.
@@ -130,8 +133,8 @@ struct PyWatch {
     PyWatch(double interval, std::optional<double> limit)
         : watch(&PyWatch::poll, this, interval), deadline(limit) {}
     static bool poll(void* self) {
-        nb::gil_scoped_acquire gil;
-        return PyErr_CheckSignals() != 0 || static_cast<PyWatch*>(self)->past_deadline();
+        const bool signalled = WithoutGil::interrupted_by([] { return PyErr_CheckSignals() != 0; });
+        return signalled || static_cast<PyWatch*>(self)->past_deadline();
     }
 };
 
@@ -153,11 +156,19 @@ template <class Body>
 auto run(int n_threads, PyWatch* watch, Body body) {
     expect(n_threads >= 1, "n_threads must be at least 1");
     try {
-        nb::gil_scoped_release nogil;
+        const WithoutGil nogil;
         return body(Execution{n_threads, watch != nullptr ? &watch->watch : nullptr});
     } catch (const Interrupted&) {
         raise_stop(*watch);
     }
+}
+
+// Whether all values of the rows are finite, and their digest.
+std::pair<bool, std::uint64_t> look_at(const Rows& rows, int n_threads) {
+    std::uint64_t digest = 0;
+    const bool finite = run(n_threads, nullptr,
+                            [&](const Execution& how) { return core().all_finite(rows.view, how, &digest); });
+    return {finite, digest};
 }
 
 // --- lengths -----------------------------------------------------------------------------------------------

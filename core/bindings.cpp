@@ -245,6 +245,12 @@ NB_MODULE(_core, m) {
                                     : index_t{static_cast<const std::int32_t*>(v.indptr)[v.n_rows]};
                      })
         .def_prop_ro("is_sparse", [](const Rows& r) { return r.view.layout == RowsView::Layout::csr; })
+        .def(
+            "unchanged",
+            [](const Rows& r, int n_threads) {
+                return !r.digest || look_at(r, n_threads).second == *r.digest;
+            },
+            "n_threads"_a)
         .def_static("dense", &dense_rows<float>, "X"_a.noconvert())
         .def_static("dense", &dense_rows<double>, "X"_a.noconvert())
         .def_static("csr", &csr_rows<float, std::int32_t>, "data"_a.noconvert(), "indices"_a.noconvert(),

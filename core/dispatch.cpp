@@ -22,6 +22,25 @@ bool Watch::stop() {
     return stopped();
 }
 
+namespace {
+
+// Helpers work on the stack of the thread that called them, so they end before it leaves, whatever makes it
+// leave.
+struct Helpers {
+    std::atomic<bool>& stop;
+    std::vector<std::thread> threads{};
+    ~Helpers() {
+        stop = true;
+        join();
+    }
+    void join() {
+        for (auto& thread : threads)
+            if (thread.joinable()) thread.join();
+    }
+};
+
+}  // namespace
+
 void run_tasks(index_t n_tasks, const Execution& how, TaskBody body, void* context) {
     std::atomic<index_t> next{0};
     std::atomic<bool> stop{false};
@@ -36,23 +55,23 @@ void run_tasks(index_t n_tasks, const Execution& how, TaskBody body, void* conte
                 body(context, task);
                 if (watch != nullptr && watch->stop()) stop = true;
             }
-        } catch (...) {
+        } catch (const std::exception&) {  // never `...`: what unwinds a thread that is ended must go on
             const std::lock_guard<std::mutex> hold(failure_lock);
             if (!failure) failure = std::current_exception();
             stop = true;
         }
     };
 
-    std::vector<std::thread> helpers;
+    Helpers helpers{stop};
     const index_t wanted = std::min<index_t>(how.n_threads, n_tasks) - 1;
-    helpers.reserve(static_cast<std::size_t>(wanted > 0 ? wanted : 0));
     try {
-        for (index_t i = 0; i < wanted; ++i) helpers.emplace_back(work, nullptr);
-    } catch (...) {
+        helpers.threads.reserve(static_cast<std::size_t>(wanted > 0 ? wanted : 0));
+        for (index_t i = 0; i < wanted; ++i) helpers.threads.emplace_back(work, nullptr);
+    } catch (const std::exception&) {
         // No more threads or memory to be had: the ones there are, at worst only this one, do all tasks.
     }
     work(how.watch);
-    for (auto& helper : helpers) helper.join();
+    helpers.join();
     if (failure) std::rethrow_exception(failure);
     if (how.watch != nullptr && how.watch->stopped()) throw Interrupted();
 }

@@ -291,7 +291,7 @@ struct Kernels {
     JointReport (*joint_epoch)(const RowsView&, JointState&, Watch*);
     // Sweeps over the coordinates of a quadratic with an l1 penalty; how many were needed
     index_t (*lasso_sweeps)(LassoState&, index_t max_sweeps, double tol, Watch*);
-    bool (*all_finite)(const RowsView&, const Execution&);
+    bool (*all_finite)(const RowsView&, const Execution&, std::uint64_t* digest);
     // Each takes the rows order[begin..end) (begin..end without an order) and returns where it stopped: at
     // the end, when the watch says so, when somebody wants to look, or when the machine has diverged.
     index_t (*online_rows)(const RowsView&, const double* y, const std::int64_t* order, index_t begin,

@@ -36,16 +36,50 @@ bool finite_values(const T* x, index_t n) {
     return total == T{0};
 }
 
-inline bool all_finite(const RowsView& view, const Execution& how) {
+constexpr std::uint64_t digest_factor = 0x9e3779b97f4a7c15ULL;  // odd, and its bits are spread well
+
+inline std::uint64_t bits_of(double value) {
+    std::uint64_t bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+inline std::uint64_t bits_of(float value) {
+    std::uint32_t bits;
+    __builtin_memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+
+// A number that depends on all bits of x and their places: Fletcher's two sums, a pair for each lane.
+template <class T>
+std::uint64_t digest_of(const T* x, index_t n) {
+    std::uint64_t sum[lanes] = {}, sums[lanes] = {};
+    index_t j = 0;
+    for (; j + lanes <= n; j += lanes)
+        for (int k = 0; k < lanes; ++k) sum[k] += bits_of(x[j + k]), sums[k] += sum[k];
+    for (int k = 0; j < n; ++j, ++k) sum[k] += bits_of(x[j]), sums[k] += sum[k];
+    std::uint64_t mixed = 0;
+    for (int k = 0; k < lanes; ++k) mixed = (mixed * digest_factor + sum[k]) * digest_factor + sums[k];
+    return mixed;
+}
+
+// Whether every value is finite; and, in the same pass, the digest of all values.
+inline bool all_finite(const RowsView& view, const Execution& how, std::uint64_t* digest) {
     return visit(view, [&](auto rows) {
         const index_t n = rows.n_values(), size = index_t{1} << 18, n_tasks = (n + size - 1) / size;
-        Buffer bad(n_tasks);
+        Buffer bad(n_tasks), parts(n_tasks);
         for_tasks(n_tasks, worth(how, n), [&](index_t task) {
-            if (!finite_values(rows.values + task * size, smaller(size, n - task * size)))
-                bad.data()[task] = 1.0;
+            const auto* values = rows.values + task * size;
+            const index_t count = smaller(size, n - task * size);
+            if (!finite_values(values, count)) bad.data()[task] = 1.0;
+            const std::uint64_t part = digest_of(values, count);
+            __builtin_memcpy(parts.data() + task, &part, sizeof part);
         });
         double total = 0.0;
-        for (index_t task = 0; task < n_tasks; ++task) total += bad.data()[task];
+        *digest = 0;
+        for (index_t task = 0; task < n_tasks; ++task) {
+            total += bad.data()[task];
+            *digest = *digest * digest_factor + bits_of(parts.data()[task]);
+        }
         return total == 0.0;
     });
 }

@@ -126,7 +126,9 @@ void test_online(const Kernels& k, const Matrix& m) {
     test_pocket_and_winnow(k, m);
     bool finite = true;
     for (const double v : m.full) finite = finite && std::isfinite(v);
-    CHECK(k.all_finite(m.view(), Execution{2, nullptr}) == finite);
+    std::uint64_t digest = 0, of_one_thread = 1;
+    CHECK(k.all_finite(m.view(), Execution{2, nullptr}, &digest) == finite);
+    CHECK(k.all_finite(m.view(), Execution{1, nullptr}, &of_one_thread) == finite && digest == of_one_thread);
 }
 
 }  // namespace

@@ -1,4 +1,6 @@
 // The core without Python: every kernel of every instruction set against obvious loops.
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -390,6 +392,28 @@ void test_tasks(int n_threads) {
     CHECK(watch.stop() && watch.n_polls() == 100);  // once stopped, always stopped
 }
 
+// A thread that is ended while it polls is unwound to its end, and takes its helpers along.
+void test_end_of_a_thread(int n_threads) {
+    where = "end of a thread, threads = " + std::to_string(n_threads);
+    struct Context {
+        int n_threads;
+        Tally tally{5000};
+    } context{n_threads};
+    const auto work = [](void* argument) -> void* {
+        Context& given = *static_cast<Context*>(argument);
+        given.tally.caller = std::this_thread::get_id(), given.tally.slow = true;
+        Watch watch([](void*) -> bool { pthread_exit(nullptr); }, nullptr, 0.0);
+        run_tasks(5000, Execution{given.n_threads, &watch}, Tally::body, &given.tally);
+        return argument;
+    };
+    pthread_t thread{};
+    void* result = &context;
+    CHECK(pthread_create(&thread, nullptr, work, &context) == 0 && pthread_join(thread, &result) == 0);
+    const index_t done = context.tally.done();
+    nap(5000);
+    CHECK(result == nullptr && done < 5000 && context.tally.done() == done);
+}
+
 void test_watch() {
     where = "watch";
     const auto start = Watch::clock::now();
@@ -407,7 +431,7 @@ int main() {
     std::vector<const Kernels*> tables{&kernels_for("baseline")};
     if (best != "baseline") tables.push_back(&kernels_for(best.c_str()));
     CHECK(tables.front()->name == std::string(choose_isa(true)) && tables.back()->name == best);
-    for (const int n_threads : {1, 2, 4, 16}) test_tasks(n_threads);
+    for (const int n_threads : {1, 2, 4, 16}) test_tasks(n_threads), test_end_of_a_thread(n_threads);
     test_watch();
     // both sides of 16 lanes, blocks of 256 and chunks of 2048; the last is large enough for threads
     const index_t shapes[][2] = {{0, 3},    {3, 0},    {1, 1},    {1, 5},     {5, 1},

@@ -15,6 +15,7 @@ from maxmargin.positions import (
     InputError,
     as_array,
     check_positions,
+    distinct,
     has_complex,
     numbers_from_objects,
     plain,
@@ -207,7 +208,7 @@ def check_targets(y: Any, n_rows: int) -> Vector:
         if given.dtype.kind not in "biufO" or (given.dtype.kind == "O" and has_complex(given)):
             raise TypeError
         with np.errstate(over="ignore"):
-            target = np.ascontiguousarray(given, dtype=np.float64)
+            target = np.array(given, dtype=np.float64)  # a copy: nobody may change it during a fit
     except (TypeError, ValueError, OverflowError):
         raise InputError(f"y must hold numbers, got dtype {given.dtype}; a regression needs a number per row") from None
     bad = np.flatnonzero(~np.isfinite(target))
@@ -266,7 +267,7 @@ def _is_missing(label: Any) -> bool:
 def _distinct(labels: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.intp]]:
     """``np.unique`` with positions. Numbers are not sorted if a few of them already show every class."""
     if labels.dtype.kind in "biuf" and len(labels) > 4096:
-        classes = np.unique(labels[:: len(labels) // 1024])
+        classes = distinct(labels[:: len(labels) // 1024])
         if len(classes) == 2:
             second = labels == classes[1]
             if bool(np.logical_or(second, labels == classes[0]).all()):

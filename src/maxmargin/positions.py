@@ -16,6 +16,19 @@ class InputError(ValueError):
     """Input that cannot be used; the message says what, where, and what to do."""
 
 
+def distinct(values: NDArray[Any]) -> NDArray[Any]:
+    """The different values, sorted. ``np.unique`` alone may abort the process if Python ends meanwhile.
+
+    Its hash table takes the GIL back in a destructor; with positions asked for, it sorts instead.
+
+    Examples
+    --------
+    >>> distinct(np.array([2, 1, 2]))
+    array([1, 2])
+    """
+    return np.unique(values, return_index=True)[0]
+
+
 class InputTypeError(InputError, TypeError):
     """The same where scikit-learn promises a TypeError."""
 

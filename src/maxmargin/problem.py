@@ -8,10 +8,7 @@ with R(w) = ½‖w‖² (penalty "l2") or ‖w‖₁ (penalty "l1").
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -29,6 +26,7 @@ from maxmargin.inputs import (
     number_in,
     positive_number,
 )
+from maxmargin.kept import Kept, kept_property
 from maxmargin.losses import LOSSES, DualBox, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive, slack_power
 from maxmargin.positions import InputError
 from maxmargin.runtime import effective_threads
@@ -50,22 +48,6 @@ class Bias:
     @property
     def free(self) -> bool:
         return self.value != 0.0 and not self.penalised
-
-
-class Kept:
-    """One value, computed by whoever needs it first; others wait for it."""
-
-    def __init__(self) -> None:
-        self._lock, self._value = threading.Lock(), None
-
-    def get(self, compute: Callable[[], Any]) -> Any:
-        with self._lock:
-            if self._value is None:
-                self._value = compute()
-            return self._value
-
-    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
-        return Kept, ()  # a copy knows nothing
 
 
 @dataclass(frozen=True)
@@ -174,17 +156,17 @@ class Problem:
     def nnz(self) -> int:
         return int(self.X.nnz) if sp.issparse(self.X) else self.n_rows * self.n_cols
 
-    @cached_property
+    @kept_property
     def sign(self) -> Vector:
         """What multiplies a row's score: its label, or 1 in a regression."""
         return self.loss.sign(self.y)
 
-    @cached_property
+    @kept_property
     def target(self) -> Vector:
         """What sign·score is compared with."""
         return self.loss.target(self.y)
 
-    @cached_property
+    @kept_property
     def box(self) -> DualBox:
         return self.loss.dual_box(self.cost)
 
@@ -200,7 +182,7 @@ class Problem:
             self.__dict__["squared_norms"] = other.squared_norms
         self.__dict__["kept"] = other.kept
 
-    @cached_property
+    @kept_property
     def kept(self) -> Kept:
         """Room for what a solver computes from the rows alone; all problems with these rows share it."""
         return Kept()
@@ -230,19 +212,19 @@ class Problem:
         indices = self.X.indices[entries].astype(dtype, copy=False)
         return _core.Rows.csr(self.X.data[entries], indices, starts, self.n_cols)
 
-    @cached_property
+    @kept_property
     def squared_norms(self) -> Vector:
         """‖x_i‖² of every row."""
         norms = np.empty(self.n_rows)
         _core.squared_norms(self.rows, norms, effective_threads())
         return norms
 
-    @cached_property
+    @kept_property
     def longest_row(self) -> int:
         """The largest number of products in a row's score."""
         return int(np.diff(self.X.indptr).max(initial=0)) if sp.issparse(self.X) else self.n_cols
 
-    @cached_property
+    @kept_property
     def null_primal(self) -> float:
         """P₀: the objective at w = 0 with the best constant bias; in a regression without the tube."""
         zero, loss = np.zeros(self.n_rows), self.loss

@@ -2,18 +2,29 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from numbers import Integral
+from queue import Empty, SimpleQueue
 from types import TracebackType
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+# At once and not within a fit: a process that is forked while another thread imports can never import the same.
+from joblib import cpu_count
+from threadpoolctl import ThreadpoolController
 
 import maxmargin._core as _core
 
 Progress = Callable[[int, float, float], bool | None]
+Result = TypeVar("Result")
+
+LOOK_SECONDS = 0.1  # how often a thread that waits for others sees to listeners and Ctrl-C
+FORK_SECONDS = 1.0  # how long a fork may wait until no thread sets BLAS's number of threads
 
 
 def effective_threads(n_threads: int | None = None) -> int:
@@ -48,8 +59,6 @@ def _what_may_change() -> tuple[str | None, frozenset[int]]:
 @cache
 def _available(limit: str | None, tied: frozenset[int]) -> int:
     """CPUs this process may use; asking the system takes as long as a small fit."""
-    from joblib import cpu_count
-
     return int(cpu_count())
 
 
@@ -66,6 +75,7 @@ class BlasGuard:
         self._depth = 0
         self._libraries: list[Any] | None = None
         self._before: list[int] | None = None  # not None: the libraries are held at one thread
+        self._forking: int | None = None  # the thread that forks and has the lock for it
 
     def __enter__(self) -> BlasGuard:
         with self._lock:
@@ -97,7 +107,6 @@ class BlasGuard:
         if self._libraries is None:
             # SciPy's BLAS must be loaded before the controller looks for it.
             import scipy.linalg.cython_blas  # noqa: F401
-            from threadpoolctl import ThreadpoolController
 
             self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
         return self._libraries
@@ -107,15 +116,30 @@ class BlasGuard:
             # OpenBLAS has one pool per process; its controller's public setter obeys one Python thread only.
             getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
 
-    def after_fork(self) -> None:
+    def before_fork(self) -> None:
+        """Let no thread be within BLAS's own locks, which a child would inherit."""
+        if self._lock.acquire(timeout=FORK_SECONDS):
+            self._forking = threading.get_ident()
+
+    def after_fork_in_parent(self) -> None:
+        if self._forking == threading.get_ident():
+            self._forking = None
+            self._lock.release()
+
+    def after_fork_in_child(self) -> None:
         """In a forked child the fits of the parent's other threads do not exist."""
         self._lock = threading.Lock()
+        self._forking = None
         self._depth = 0
         self._release()
 
 
 blas_guard = BlasGuard()
-os.register_at_fork(after_in_child=blas_guard.after_fork)
+os.register_at_fork(
+    before=blas_guard.before_fork,
+    after_in_parent=blas_guard.after_fork_in_parent,
+    after_in_child=blas_guard.after_fork_in_child,
+)
 
 
 @cache
@@ -160,6 +184,91 @@ class Watch:
     def report(self, iteration: int, gap: float) -> None:
         if self._progress is not None and self._progress(iteration, gap, self.seconds):
             self.stop_requested = True
+
+
+class SideBySide(Generic[Result]):
+    """Jobs done side by side by threads of their own, for which an interpreter that ends does not wait.
+
+    ``concurrent.futures`` would make the interpreter wait for a fit of any length, and refuses work from then on.
+    Where no thread can be had, the thread that asks does the jobs itself.
+
+    Parameters
+    ----------
+    jobs : functions without arguments.
+    n_threads : most jobs at a time.
+
+    Examples
+    --------
+    >>> work = SideBySide([lambda: "a", lambda: "b"], 2)
+    >>> work.results()
+    ['a', 'b']
+    """
+
+    def __init__(self, jobs: Sequence[Callable[[], Result]], n_threads: int) -> None:
+        self._waiting = deque(enumerate(jobs))
+        self._n_jobs = len(jobs)
+        self._results: dict[int, Result] = {}
+        self._errors: list[BaseException] = []
+        self._news: SimpleQueue[None] = SimpleQueue()  # only wakes who waits: Ctrl-C may swallow any of it
+        self._n_wanted, self._n_running = min(n_threads, len(jobs)), 0
+
+    def _begin(self) -> None:
+        """Start the threads that do not run yet: Ctrl-C may have come in between."""
+        try:
+            while self._n_running < self._n_wanted:
+                threading.Thread(target=self._work, name="maxmargin", daemon=True).start()
+                self._n_running += 1
+        except RuntimeError:  # no more threads to be had
+            self._n_wanted = self._n_running
+            if self._n_running == 0:
+                self._work()
+
+    def _work(self) -> None:
+        while True:
+            try:
+                k, job = self._waiting.popleft()
+            except IndexError:
+                return
+            try:
+                self._results[k] = job()
+            except BaseException as error:  # for the thread that waits
+                self._errors.append(error)
+            self._news.put(None)
+
+    @property
+    def n_ended(self) -> int:
+        return len(self._results) + len(self._errors)
+
+    def looks(self) -> Iterator[list[Result]]:
+        """What has ended since the last look, nothing now and then, until all is done; the first failure is raised."""
+        self._begin()
+        seen: set[int] = set()
+        while len(seen) < self._n_jobs:
+            self._sleep()
+            if self._errors:
+                raise self._errors[0]
+            fresh = [k for k in range(self._n_jobs) if k in self._results and k not in seen]
+            seen.update(fresh)
+            yield [self._results[k] for k in fresh]
+
+    def _sleep(self) -> None:
+        """Until there is news, or it is time to look at the world outside."""
+        if self.n_ended < self._n_jobs:
+            with contextlib.suppress(Empty):
+                self._news.get(timeout=LOOK_SECONDS)
+
+    def wait(self) -> None:
+        """Until all is done, well or not."""
+        self._begin()
+        while self.n_ended < self._n_jobs:
+            self._sleep()
+
+    def results(self) -> list[Result]:
+        """Wait for all; the results in the order of the jobs."""
+        self.wait()
+        if self._errors:
+            raise self._errors[0]
+        return [self._results[k] for k in range(self._n_jobs)]
 
 
 def core_info() -> dict[str, Any]:

@@ -4,6 +4,7 @@ import itertools
 import os
 import signal
 import threading
+import time
 import warnings
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.svm import LinearSVC as SklearnLinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import ConvergenceWarning, LinearSVC, Solutions, Status
+from maxmargin.runtime import Watch
 from maxmargin.svm.progress import reporting_to
 from tests.oracles import Form
 
@@ -283,6 +285,15 @@ class Presser:
         return not self.press and self.ended >= self.after
 
 
+def cancelled(watch):
+    """Whether somebody cancels the watch; a minute is more than any machine needs for that."""
+    for _ in range(60_000):
+        if watch.stop_requested:
+            return True
+        time.sleep(0.001)
+    return False
+
+
 PRESSED = [(scheme, after) for scheme in SCHEMES for after in (1, 5, 20, 21)]
 
 
@@ -309,16 +320,24 @@ def test_ctrl_c_after_the_last_machine_is_not_lost(scheme):
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_ctrl_c_from_outside_keeps_a_usable_model(scheme):
-    X, y = blobs(12000, 150, 4, seed=2)
+def test_ctrl_c_from_outside_keeps_a_usable_model(scheme, monkeypatch):
+    X, y = blobs(1200, 15, 4, seed=2)
     solver = "auto" if scheme == "crammer_singer" else "interior_point"
     machine = LinearSVC(loss="hinge", C=1e4, multi_class=scheme, solver=solver)
-    machine.fit(X[:500], y[:500])  # imports
-    timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
+    pressed = []
+
+    def report(watch, *_):
+        """A solver is at work, in a thread of its own if there are several; the main thread hears Ctrl-C."""
+        if not pressed:
+            pressed.append(watch)
+            os.kill(os.getpid(), signal.SIGINT)
+        if threading.current_thread() is not threading.main_thread():
+            assert cancelled(watch)
+
+    monkeypatch.setattr(Watch, "report", report)
     with pytest.raises(KeyboardInterrupt):
         machine.fit(X, y)
-    timer.join()
+    assert len(pressed) == 1
     assert machine.solution_.status is Status.INTERRUPTED
     assert machine.certificate_.verify(X, y)
     assert machine.predict(X[:3]).shape == (3,)

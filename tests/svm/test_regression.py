@@ -3,7 +3,6 @@
 import os
 import pickle
 import signal
-import threading
 import warnings
 
 import numpy as np
@@ -13,6 +12,7 @@ from sklearn.svm import LinearSVR as SklearnLinearSVR
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import ConvergenceWarning, LinearSVR, Status
+from maxmargin.svm.progress import reporting_to
 from tests.oracles import Form
 
 LOSSES = {"epsilon_insensitive": 1.0, "squared_epsilon_insensitive": 2.0}
@@ -180,13 +180,15 @@ def test_time_limit_leaves_a_certified_model(loss):
 
 
 def test_ctrl_c_keeps_a_usable_model():
-    X, y = noisy(20_000, 200)
-    machine = LinearSVR(C=1e3, epsilon=0.01, solver="interior_point").fit(X[:50], y[:50])  # imports
-    timer = threading.Timer(0.1, lambda: os.kill(os.getpid(), signal.SIGINT))
-    timer.start()
-    with pytest.raises(KeyboardInterrupt):
+    X, y = noisy(2000, 20)
+    machine = LinearSVR(C=1e3, epsilon=0.01, solver="interior_point")
+
+    def press(iteration, gap, seconds):
+        if iteration == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+
+    with reporting_to(press), pytest.raises(KeyboardInterrupt):
         machine.fit(X, y)
-    timer.join()
     assert machine.solution_.status is Status.INTERRUPTED
     assert machine.certificate_.verify(X, y)
 

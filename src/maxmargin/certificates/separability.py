@@ -28,7 +28,7 @@ from maxmargin.certificates.exact import (
 from maxmargin.certificates.exact_simplex import MOST_NUMBERS as MOST_EXACT_NUMBERS
 from maxmargin.certificates.exact_simplex import closest
 from maxmargin.certificates.lifting import solved
-from maxmargin.positions import InputError
+from maxmargin.positions import InputError, distinct
 
 MOST_NUMBERS = 4_000_000  # non-zeros that the linear program is tried on
 MOST_TRIALS = 5_000_000  # numbers of X that are looked at in search of a hyperplane that survives its rounding
@@ -139,8 +139,8 @@ class Separability:
             sign = np.array([side[label] for label in labels.tolist()])
         except (KeyError, TypeError):  # unknown, or nothing that can be a label
             return None
-        distinct = len(side) == 1 + len(self.negative) + len(self.left_out)
-        return sign if distinct and (sign > 0.0).any() and (sign < 0.0).any() else None
+        no_twice = len(side) == 1 + len(self.negative) + len(self.left_out)
+        return sign if no_twice and (sign > 0.0).any() and (sign < 0.0).any() else None
 
     def _check_hyperplane(self, X: Any, sign: Vector) -> SeparabilityVerdict:
         w, b = np.asarray(self.coef), self.intercept
@@ -225,7 +225,7 @@ def judge_separability(
     X, labels = matrix(X), np.asarray(y).ravel()
     if X.shape[0] != len(labels):
         raise InputError(f"y must have one label per row of X: {X.shape[0]} rows, {len(labels)} labels")
-    classes = np.unique(labels)
+    classes = distinct(labels)
     if len(classes) != 2:
         raise InputError(f"separability is about two classes, y has {len(classes)}: {classes.tolist()[:5]}")
     sign = np.where(labels == classes[1], 1.0, -1.0)

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.certificates.rounding import Interval
-from maxmargin.positions import check_positions
+from maxmargin.positions import check_positions, distinct
 from maxmargin.solution import relative_gap
 
 Vector = NDArray[np.float64]
@@ -165,6 +165,6 @@ def all_finite(*parts: Any) -> bool:
 def known_labels(labels: NDArray[Any], classes: NDArray[Any]) -> bool:
     """Whether the classes are sorted, each once, and every label is one of them."""
     try:
-        return bool(np.array_equal(np.unique(classes), classes)) and bool(np.isin(labels, classes).all())
+        return bool(np.array_equal(distinct(classes), classes)) and bool(np.isin(labels, classes).all())
     except TypeError:  # labels that cannot be compared
         return False

@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.data.labels import plain_labels
+from maxmargin.positions import distinct
 
 MOST_CLASSES = 1000
 
@@ -48,8 +49,8 @@ class Tally:
         self.largest = max(self.largest, _largest_squared_norm(X))
         if y is None or self.too_many:
             return
-        found = np.unique(y)
-        self.labels = found if self.labels is None else np.unique(np.concatenate([self.labels, found]))
+        found = distinct(y)
+        self.labels = found if self.labels is None else distinct(np.concatenate([self.labels, found]))
         self.too_many = len(self.labels) > MOST_CLASSES
 
     def survey(self, n_features: int, zero_based: bool | None) -> Survey:

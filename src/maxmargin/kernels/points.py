@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.inputs import check_rows
+from maxmargin.kept import kept_property
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -49,7 +49,7 @@ class Points:
     def is_sparse(self) -> bool:
         return bool(sp.issparse(self.X))
 
-    @cached_property
+    @kept_property
     def squares(self) -> Vector:
         """‖x‖² of every row."""
         if self.is_sparse:

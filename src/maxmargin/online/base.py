@@ -22,6 +22,7 @@ from maxmargin.online.memory import Memory
 from maxmargin.online.trace import Recorder
 from maxmargin.positions import InputError, check_positions, shown
 from maxmargin.runtime import Watch, effective_threads
+from maxmargin.undisturbed import refuse_changes
 
 TRUTH_VALUES = ("fit_intercept", "average", "warm_start", "trace", "center", "stop_when_separated")
 Vector = NDArray[np.float64]
@@ -141,6 +142,7 @@ class OnlineMachine(VersionedState, BaseEstimator):
             self._past_deadline = True
         except KeyboardInterrupt:
             self._interrupted = True
+        refuse_changes(rows)  # no certificate would show it: a row of NaN is neither right nor wrong
         return courses
 
     def _judge(self, course: Course) -> None:
@@ -308,6 +310,12 @@ class OnlineMachine(VersionedState, BaseEstimator):
     def _advice_on_divergence(self) -> str:
         step = "use a smaller eta0, or " if "eta0" in self.get_params() else ""
         return f"{step}scale the columns, for example with sklearn.preprocessing.StandardScaler"
+
+
+def expect_sense(memory: Memory, rows: _core.Rows) -> None:
+    """Numbers that are not finite come from steps that grow, or from rows that somebody has overwritten."""
+    if not memory.is_finite:
+        refuse_changes(rows)
 
 
 def checked_radius(radius: Any) -> float:

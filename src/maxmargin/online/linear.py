@@ -14,7 +14,7 @@ from sklearn.utils.validation import validate_data
 import maxmargin._core as _core
 from maxmargin.estimators import one_column
 from maxmargin.inputs import LabelledRows, check_rows, check_targets, number_in
-from maxmargin.online.base import Course, OnlineMachine, Vector, checked_rows, whole_number
+from maxmargin.online.base import Course, OnlineMachine, Vector, checked_rows, expect_sense, whole_number
 from maxmargin.online.labels import declared_classes, known_labels, signed_labels
 from maxmargin.online.memory import Memory, refuse_two_starts, same_kind, set_start
 from maxmargin.online.steps import Steps
@@ -141,6 +141,7 @@ class LinearRule(OnlineMachine):
         try:
             for memory, y, course in zip(memories, targets, courses, strict=True):
                 self._take(memory, rows, y, order, watch, course, call)
+                expect_sense(memory, rows)
         except KeyboardInterrupt:
             self._interrupted = True
         return courses

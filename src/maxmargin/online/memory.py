@@ -43,6 +43,12 @@ class Memory:
     def count(self, name: str) -> int:
         return int(self.numbers.get(name, 0))
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether all that was learned are finite numbers."""
+        learned: list[Any] = [*self.arrays.values(), *self.numbers.values()]
+        return all(bool(np.isfinite(part).all()) for part in learned)
+
     def copy(self) -> Memory:
         return Memory({name: array.copy() for name, array in self.arrays.items()}, dict(self.numbers))
 

@@ -35,6 +35,7 @@ from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Newton, Solver, make_solver
 from maxmargin.solvers.choice import high_dimensional
 from maxmargin.solvers.chord import Chord
+from maxmargin.undisturbed import undisturbed
 
 Vector = NDArray[np.float64]
 NEIGHBOUR = "started at the neighbour on the path"
@@ -151,11 +152,13 @@ def svm_path(
     )  # fmt: skip
     points: list[tuple[float, Solution]] = []
     status = Status.CONVERGED
-    for C in checked_values(Cs).tolist():
-        points.append((C, walk.solve(C, points[-1] if points else None)))
-        if status is Status.CONVERGED and points[-1][1].status in STOPPED:
-            status = points[-1][1].status
-            walk.watch.cancel()  # what is left is certified as it is
+    values = checked_values(Cs).tolist()
+    with undisturbed(walk.unit.rows):
+        for C in values:
+            points.append((C, walk.solve(C, points[-1] if points else None)))
+            if status is Status.CONVERGED and points[-1][1].status in STOPPED:
+                status = points[-1][1].status
+                walk.watch.cancel()  # what is left is certified as it is
     return walk.path(points, status)
 
 
@@ -208,9 +211,18 @@ def cover_C(
         X, y, loss=loss, penalty="l2", sample_weight=sample_weight, class_weight=class_weight,
         fit_intercept=fit_intercept, tol=min(1e-6, 0.01 * epsilon), max_seconds=max_seconds, n_threads=n_threads,
     )  # fmt: skip
+    with undisturbed(walk.unit.rows):
+        points, status = _cover(walk, low, high, epsilon, max_points)
+    return walk.path(points, status)
+
+
+def _cover(
+    walk: PathWalk, low: float, high: float, epsilon: float, max_points: int
+) -> tuple[list[tuple[float, Solution]], Status]:
+    """The values, each as far from the one before as the proof allows."""
     points = [(low, walk.solve(low, None))]
     if points[0][1].status in STOPPED:
-        return walk.path(points, points[0][1].status)
+        return points, points[0][1].status
     while points[-1][0] < high:
         if len(points) >= max_points:
             raise ValueError(f"more than {max_points} values of C are needed; raise epsilon, max_points or C_min")
@@ -221,14 +233,14 @@ def cover_C(
         while True:
             found = walk.solve(other, (C, solution))
             if found.status in STOPPED:
-                return walk.path(points, found.status)
+                return points, found.status
             if gap_between(walk.bounds(C, solution), walk.bounds(other, found)) <= epsilon:
                 break
             if other <= C * 1.0001:
                 raise ValueError(f"epsilon={epsilon:g} cannot be proven near C={C:g}; use a larger one")
             other = math.sqrt(C * other)
         points.append((other, found))
-    return walk.path(points, Status.CONVERGED)
+    return points, Status.CONVERGED
 
 
 def gap_between(a: Bounds, b: Bounds) -> float:

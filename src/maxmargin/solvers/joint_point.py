@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 import maxmargin._core as _core
+from maxmargin.kept import kept_property
 from maxmargin.problem import Bias
 from maxmargin.solution import relative_gap
 
@@ -48,23 +48,23 @@ class JointProblem:
         """Of the multipliers."""
         return self.n_rows, self.n_classes
 
-    @cached_property
+    @kept_property
     def squared_norms(self) -> Vector:
         norms = np.empty(self.n_rows)
         _core.squared_norms(self.rows, norms, 1)
         return norms
 
-    @cached_property
+    @kept_property
     def longest_row(self) -> int:
         """The largest number of products in a row's score."""
         return int(np.diff(self.X.indptr).max(initial=0)) if sp.issparse(self.X) else self.n_cols
 
-    @cached_property
+    @kept_property
     def own(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Positions of every row's own class in an array of one line per row."""
         return np.arange(self.n_rows), self.label.astype(np.intp)
 
-    @cached_property
+    @kept_property
     def null_primal(self) -> float:
         """The objective at W = 0 without bias."""
         return float(self.cost @ self.losses(np.zeros(self.shape)))
@@ -189,7 +189,7 @@ def _osborne(F: Vector) -> tuple[Vector, bool]:
             G[m] *= ratio
             G[:, m] /= ratio
     growth = np.divide(G, F, out=np.zeros_like(F), where=F > 0.0)
-    for c in np.unique(component):
+    for c in range(int(component.max()) + 1):
         block = np.ix_(component == c, component == c)
         G[block] /= max(float(growth[block].max(initial=0.0)), 1e-300)
     give, get = G.sum(axis=1), G.sum(axis=0)

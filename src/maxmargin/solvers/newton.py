@@ -22,6 +22,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
+from maxmargin.positions import distinct
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import History, Solution, Status
@@ -148,7 +149,7 @@ class _Run:
             return 0.0
         chosen = sample_rows(problem)
         part = problem.part(chosen, problem.n_rows / len(chosen))
-        if not problem.loss.regression and len(np.unique(part.y[part.cost > 0.0])) < 2:
+        if not problem.loss.regression and len(distinct(part.y[part.cost > 0.0])) < 2:
             return 0.0
         solver = replace(self.solver, tol=max(self.solver.tol, 1e-4))
         answer = _Run(solver, part, self.watch).solve(None)

@@ -23,6 +23,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
+from maxmargin.positions import distinct
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, blas_guard, borrowed_blas, effective_threads
 from maxmargin.solution import History, Solution, Status, relative_gap
@@ -128,7 +129,7 @@ class _Run:
         problem = self.problem
         chosen = sample_rows(problem)
         part = problem.part(chosen, problem.n_rows / len(chosen))
-        if len(np.unique(part.y[part.cost > 0.0])) < 2:
+        if len(distinct(part.y[part.cost > 0.0])) < 2:
             return
         run = _Run(replace(self.solver, tol=max(self.solver.tol, 1e-4)), part, self.watch)
         answer = run.solve(None)

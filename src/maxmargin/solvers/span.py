@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
+import scipy.linalg.cython_blas  # noqa: F401 - for borrowed_blas: a fit itself must not import
 import scipy.linalg.lapack as lapack
 import scipy.sparse as sp
 from numpy.typing import NDArray

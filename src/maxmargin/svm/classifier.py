@@ -36,6 +36,7 @@ from maxmargin.svm.base import CertifiedMachine, Vector
 from maxmargin.svm.calibration import fit_steepness
 from maxmargin.svm.machines import Task, solve_all, split, was_interrupted
 from maxmargin.svm.progress import FitProgress
+from maxmargin.undisturbed import undisturbed
 
 N_FOLDS = 5
 SHARED = ("loss", "C", "tol", "fit_intercept", "penalty_scale", "penalty", "power")  # by all machines of a fit
@@ -181,7 +182,8 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             n_threads=n_threads,
             seed=self._seed(),
         )
-        solution = solver.solve(problem, start=start, watch=watch)
+        with undisturbed(problem.rows):
+            solution = solver.solve(problem, start=start, watch=watch)
         self._store_joint(data.classes, solution)
         return solution.status is Status.INTERRUPTED and not watch.stop_requested
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from maxmargin.inputs import LabelledRows
 from maxmargin.losses import Loss
 from maxmargin.problem import Bias, Problem
-from maxmargin.runtime import Progress, Watch
+from maxmargin.runtime import Progress, SideBySide, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Solver
 
@@ -78,36 +78,35 @@ def solve_all(
     def work(k: int) -> Solution:
         if max_seconds is not None:
             watches[k] = Watch(_left(max_seconds, watch))
-            if watch.stop_requested:
+            if watch.stop_requested or watch.interrupted:
                 watches[k].cancel()
         return make(tasks[k].problem, inside).solve(tasks[k].problem, start=starts[k], watch=watches[k])
 
-    with ThreadPoolExecutor(workers) as pool:
-        futures = [pool.submit(work, k) for k in range(len(tasks))]
-        try:
-            _follow(futures, watch, watches)
-        except KeyboardInterrupt:
-            watch.interrupted = True
-            for other in watches:
-                other.cancel()
-        return [future.result() for future in futures], watch
+    machines = SideBySide([partial(work, k) for k in range(len(tasks))], workers)
+    try:
+        for fresh in machines.looks():
+            if fresh:
+                watch.report(machines.n_ended, max(solution.gap for solution in fresh))
+            if watch.stop_requested:
+                _cancel(watches)
+    except KeyboardInterrupt:
+        watch.interrupted = True
+        _cancel(watches)
+    except BaseException:  # of a machine or a listener: nobody waits for the others any more
+        watch.stop_requested = True
+        _cancel(watches)
+        machines.wait()
+        raise
+    return machines.results(), watch
 
 
 def _left(max_seconds: float | None, watch: Watch) -> float | None:
     return None if max_seconds is None else max(1e-9, max_seconds - watch.seconds)
 
 
-def _follow(futures: list[Future[Solution]], watch: Watch, watches: list[Watch]) -> None:
-    """Report after each machine; stop all of them if the listener asks for it."""
-    pending = set(futures)
-    while pending:
-        done, pending = wait(pending, timeout=0.1, return_when="FIRST_COMPLETED")
-        if done:
-            gap = max(future.result().gap for future in done)
-            watch.report(len(futures) - len(pending), gap)
-        if watch.stop_requested:
-            for other in watches:
-                other.cancel()
+def _cancel(watches: list[Watch]) -> None:
+    for watch in watches:
+        watch.cancel()
 
 
 def was_interrupted(solutions: list[Solution], watch: Watch) -> bool:
