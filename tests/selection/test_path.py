@@ -4,8 +4,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+import maxmargin._core as _core
 from maxmargin import LinearSVC, LogisticRegression, Status, cover_C, svm_path
+from maxmargin.certificates import Outcome
 from maxmargin.selection.path import worst_between
+from maxmargin.solvers.chord import Chord
 from tests.conftest import tall
 from tests.oracles import Form
 
@@ -116,13 +119,87 @@ def test_same_bits_for_any_threads():
     assert one.coefs.tobytes() == two.coefs.tobytes()
 
 
+class Ending:
+    """A watch of the core whose time is over, or whose user loses patience, at a certain pass over the rows."""
+
+    def __init__(self, monkeypatch, at, error):
+        self.passes, self.at, self.error = 0, at, error
+        for name in ("scores", "combine", "normal_matrix"):
+            monkeypatch.setattr(_core, name, self.counted(getattr(_core, name)))
+
+    def counted(self, function):
+        def run(*args, **options):
+            watches = [a for a in (*args, *options.values()) if isinstance(a, _core.Watch)]
+            self.passes += bool(watches)
+            if watches and self.passes >= self.at:
+                raise self.error
+            return function(*args, **options)
+
+        return run
+
+
+@pytest.mark.parametrize("error", [_core.DeadlineReached("time is over"), KeyboardInterrupt()])
 @pytest.mark.parametrize("kind", ["hinge", "squared_hinge", "logistic", "l1"])
-def test_a_time_limit_leaves_rough_but_certified_points(kind):
-    X, y = tall(3000, 100)
-    path = svm_path(X, y, np.geomspace(1e-3, 1e3, 5), max_seconds=0.001, **KINDS[kind])
+@pytest.mark.parametrize("at", [1, 5, 12, 30])
+def test_an_end_at_any_pass_loses_no_point(kind, at, error, monkeypatch):
+    X, y = tall(600, 12)
+    Ending(monkeypatch, at, error)
+    path = svm_path(X, y, np.geomspace(1e-3, 1e3, 5), **KINDS[kind])
+    monkeypatch.undo()
     assert len(path) == 5
-    assert path.solutions[-1].status is Status.TIME_LIMIT
+    stopped = Status.INTERRUPTED if isinstance(error, KeyboardInterrupt) else Status.TIME_LIMIT
+    if path.status is not Status.CONVERGED:  # the work was over before
+        assert path.status is stopped
+        assert {s.status for s in path.solutions} <= {Status.CONVERGED, stopped}
+        assert path.solutions[-1].status is stopped
+    for C, certificate, solution in zip(path.Cs, path.certificates, path.solutions, strict=True):
+        verdict = certificate.verify(X, y)
+        assert certificate.C == C
+        assert verdict.outcome is not Outcome.REJECTED, str(verdict)
+        assert bool(verdict) == (solution.gap <= 1e-6)
+
+
+@pytest.mark.parametrize("kind", ["squared_hinge", "logistic"])
+def test_the_chord_looks_at_the_data_where_time_may_be_over(kind, monkeypatch):
+    """The first look from a new place happens between two fits."""
+    X, y = tall(2000, 5)
+    monkeypatch.setattr(Chord, "begin", lambda self, solution: (_ for _ in ()).throw(_core.DeadlineReached()))
+    path = svm_path(X, y, [0.1, 1.0], **KINDS[kind])
     assert all(certificate.verify(X, y) for certificate in path.certificates)
+
+
+@pytest.mark.parametrize("kind", FORMS)
+def test_no_time_at_all(kind):
+    X, y = tall(300, 6)
+    path = svm_path(X, y, [0.1, 1.0, 10.0], max_seconds=1e-9, **KINDS[kind])
+    assert path.status is Status.TIME_LIMIT
+    assert all(c.verify(X, y).outcome is not Outcome.REJECTED for c in path.certificates)
+    cover = cover_C(X, y, 0.1, 10.0, max_seconds=1e-9, **KINDS[kind])
+    assert (cover.status, len(cover)) == (Status.TIME_LIMIT, 1)
+
+
+def test_a_cover_ends_where_it_got_to(monkeypatch):
+    X, y = tall(300, 6)
+    whole = cover_C(X, y, 0.01, 10.0, epsilon=0.05)
+    ending = Ending(monkeypatch, 10**9, _core.DeadlineReached())
+    cover_C(X, y, 0.01, 10.0, epsilon=0.05)
+    ending.passes, ending.at = 0, ending.passes // 2
+    part = cover_C(X, y, 0.01, 10.0, epsilon=0.05)
+    monkeypatch.undo()
+    assert whole.status is Status.CONVERGED
+    assert part.status is Status.TIME_LIMIT
+    assert 1 <= len(part) < len(whole)
+    assert worst_between(part) <= 0.05
+    with pytest.raises(ValueError, match="max_seconds"):
+        cover_C(X, y, 0.1, 1.0, max_seconds=-1.0)
+
+
+def test_the_bounds_contain_rounding():
+    """At its own C a solution's bounds are its claims, widened, never narrowed."""
+    path = svm_path(*tall(300, 6), [0.1, 1.0, 10.0], loss="hinge")
+    for bounds, solution in zip(path.bounds, path.solutions, strict=True):
+        assert bounds.upper(bounds.C) >= solution.primal
+        assert bounds.lower(bounds.C) <= solution.dual
 
 
 @pytest.mark.parametrize("kind", FORMS)

@@ -74,7 +74,7 @@ class Interval:
 
     def __add__(self, other: Interval) -> Interval:
         low, high = self.low + other.low, self.high + other.high
-        return Interval(low - UNIT * abs(low), high + UNIT * abs(high))
+        return Interval(low - 2.0 * UNIT * abs(low), high + 2.0 * UNIT * abs(high))
 
     def __sub__(self, other: Interval) -> Interval:
         return self + Interval(-other.high, -other.low)

@@ -158,7 +158,8 @@ def svm_path(
             points.append((C, walk.solve(C, points[-1] if points else None)))
             if status is Status.CONVERGED and points[-1][1].status in STOPPED:
                 status = points[-1][1].status
-                walk.watch.cancel()  # what is left is certified as it is
+                if status is Status.INTERRUPTED:
+                    walk.watch.cancel()  # what is left is certified as it is
     return walk.path(points, status)
 
 
