@@ -37,7 +37,8 @@ def test_two_classes(machine):
 @pytest.mark.parametrize("machine", REGRESSIONS, ids=str)
 def test_regression(machine):
     found = outcomes(machine, range(6 * ROUND))
-    keep(found)
+    # Residuals on the border of a tube are rounded: columns of very different scale may be the limit.
+    keep(found, 0.05)
     assert enough_compared(found)
 
 

@@ -350,11 +350,10 @@ class JointTerms:
         if self.scale:
             of_bias = square_norm(b / self.scale, factor=2.0 * factor)
             value = value + Interval(0.5 * of_bias.low, 0.5 * of_bias.high)
-        losses, wrong = self._losses(b, scores)
-        size = float(losses @ self.cost) * (1.0 + 1e-9)
-        off = float(wrong @ self.cost) * (1.0 + 1e-9) + 4.0 * UNIT * size
-        loss = total(self.cost * losses, off, factor=factor)
-        return value + Interval(max(0.0, loss.low), loss.high)
+        least, most = self._losses(b, scores, factor)
+        low, high = total(self.cost * least, factor=factor).low, total(self.cost * most, factor=factor).high
+        several = 4.0 * factor * UNIT
+        return value + Interval(max(0.0, low * (1.0 - several)), high * (1.0 + several))
 
     def primal_above(
         self, computed: float, W: Vector, b: Vector, n_products: int, largest: float, *, factor: float
@@ -386,8 +385,8 @@ class JointTerms:
         lost += gamma(n + k + 64) * (sizes + total_size) + 64.0 * (k + 4) * UNIT * total_size + steep * moved
         return float(lost)
 
-    def _losses(self, b: Vector, scores: list[Approximate]) -> tuple[Vector, Vector]:
-        """Every row's loss, and how far it may be off: ℓ changes by at most twice the change of any score."""
+    def _losses(self, b: Vector, scores: list[Approximate], factor: float) -> tuple[Vector, Vector]:
+        """The least and the largest that a row's loss may be: it changes by at most twice the change of any score."""
         rows, n = np.arange(len(self.position)), len(self.position)
         f, wrong = np.empty((n, len(b))), np.zeros(n)
         # Only differences of scores matter: they are taken before anything is rounded.
@@ -402,18 +401,20 @@ class JointTerms:
         for m in range(len(b)):
             f[:, m], lost = two_sum(high[:, m], -base[0])
             f[:, m] += lost + (low[:, m] - base[1])
-        off = 2.0 * wrong + 8.0 * UNIT * np.abs(f).max(axis=1)
+        off = 2.0 * wrong + 4.0 * UNIT * np.abs(f).max(axis=1)
         off += 4.0 * UNIT * UNIT * np.abs(high).max(axis=1)  # of the low parts
+        off = np.where(f.any(axis=1), off, 2.0 * wrong)
         if self.loss == "crammer_singer":
             raised = f + 1.0
-            raised[rows, self.position] = 0.0
-            value = np.maximum(raised.max(axis=1), 0.0)
-            inexact = (raised - 1.0 != f).any(axis=1)
-            return value, np.where(f.any(axis=1), off, 2.0 * wrong) + np.where(inexact, 2.0 * UNIT * value, 0.0)
+            raised[rows, self.position] = -np.inf
+            slack, inexact = raised.max(axis=1), (raised - 1.0 != f).any(axis=1)
+            off += np.where(inexact & (off > 0.0), 2.0 * UNIT * np.abs(slack), 0.0)
+            return np.maximum(slack - factor * off, 0.0), np.maximum(slack + factor * off, 0.0)
         top = f.max(axis=1)
         value = np.log1p(np.maximum(np.exp(f - top[:, None]).sum(axis=1) - 1.0, 0.0)) + top
         roundings = (4.0 * ELEMENTARY + 8.0 + len(b)) * UNIT
-        return value, off + roundings * (1.0 + np.abs(value) + np.abs(top))
+        off = factor * (off + roundings * (1.0 + np.abs(value) + np.abs(top)))
+        return np.maximum(value - off, 0.0), value + off
 
     def dual(self, alpha: Vector, induced: list[Approximate], *, factor: float = 1.0) -> Interval:
         """Lower and upper bound of the dual objective of multipliers that are feasible, one column a class."""

@@ -52,6 +52,7 @@ class Point:
     gap: float
     scores: Vector  # ⟨w, x_i⟩, without the bias
     induced: Vector | None = None  # Σ alpha_i sign_i x_i, unless nobody has computed it
+    reached: Point | None = None  # where w = 0: the lowest hyperplane met that is another one
 
 
 def make_feasible(problem: Problem, alpha: Vector) -> Vector:
@@ -184,12 +185,20 @@ def better(a: Point | None, b: Point) -> Point:
     first, second = (b, a) if b.gap <= a.gap else (a, b)
     if first.gap <= ROUGH or not math.isfinite(first.dual):
         return first
-    if second.primal < first.primal and (second.w.any() or not first.w.any()):
-        first = replace(
-            first, w=second.w, b=second.b, bias_interval=second.bias_interval, primal=second.primal,
-            scores=second.scores, gap=relative_gap(second.primal, first.dual, 0.0),
-        )  # fmt: skip
+    if second.primal < first.primal and second.w.any():
+        first = _with_hyperplane(first, second)
+    if not first.w.any():
+        met = [p for p in (first.reached, second.reached, second) if p is not None and p.w.any()]
+        first = replace(first, reached=min(met, key=lambda p: p.primal, default=None))
     return first
+
+
+def _with_hyperplane(point: Point, other: Point) -> Point:
+    """The dual point of one, the hyperplane of another."""
+    return replace(
+        point, w=other.w, b=other.b, bias_interval=other.bias_interval, primal=other.primal, scores=other.scores,
+        gap=relative_gap(other.primal, point.dual, 0.0), reached=None,
+    )  # fmt: skip
 
 
 def as_solution(
@@ -204,6 +213,8 @@ def as_solution(
             computed, point.w, point.b, point.bias_interval, settled(status, gap, tol), history, n_iter, watch, name,
             reason, problem.penalty,
         )  # fmt: skip
+    if point.reached is not None and point.gap > tol:  # w = 0 is nobody's classifier
+        point = _with_hyperplane(point, point.reached)
     if point.induced is None:
         point = recover(problem, point.alpha, n_threads, point.w, point.b, compete=False)
     assert point.induced is not None

@@ -35,7 +35,7 @@ Vector = NDArray[np.float64]
 AIM = 0.95  # of the tolerance is what solvers go for: the rest is for rounding and for other ways of adding up
 SMALL = 20_000  # numbers in X up to which the best arithmetic costs next to nothing
 MATTERS = 0.02  # of the gap: rounding below that is not worth better arithmetic
-LENGTHENED = 6  # times, each by twice what is missing, until the margins of a hard margin are certain
+LENGTHENED = 6  # times at most, each by what is missing, until the margins of a hard margin are certain
 MOST_RATIO = 2.0**20  # of the largest multiplier to the one that takes up what is missing from the balance
 SMALLEST = 1e-280  # multipliers below vanish
 
@@ -80,13 +80,16 @@ def claim(
 
 
 def hard_claim(problem: Problem, alpha: Vector, w: Vector, b: float, n_threads: int) -> tuple[Claim, Vector, float]:
-    """The claim of the hard margin, and the hyperplane lengthened until every margin is at least 1 for certain."""
+    """The claim of the hard margin, and the hyperplane lengthened until every margin is at least 1 for certain.
+
+    The primal value stays infinite where a row is on the wrong side.
+    """
     for _ in range(LENGTHENED):
         statement = _Statement(problem, alpha, w, b, n_threads)
         found = statement.exact()
-        if np.isfinite(found.primal):
+        if np.isfinite(found.primal) or not statement.shortfall < 1.0:
             break
-        factor = 1.0 + 2.0 * statement.shortfall + 8.0 * UNIT
+        factor = (1.0 + 8.0 * UNIT) / (1.0 - statement.shortfall)
         w, b = w * factor, b * factor
     return found, w, b
 

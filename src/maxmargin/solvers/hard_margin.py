@@ -89,11 +89,13 @@ class HardMargin:
 def separating(problem: Problem, soft: Solution) -> Solution | None:
     """The soft solution as a hard one: scaled to margin 1; None if it does not separate."""
     live, bias = problem.cost > 0.0, problem.bias
-    scores = np.empty(problem.n_rows)
-    _core.scores(problem.rows, soft.w, 0.0, scores, 1)
-    plus, minus = scores[live & (problem.y > 0)], scores[live & (problem.y < 0)]
-    b = -0.5 * float(plus.min() + minus.max()) if bias.free else soft.b
-    margin = min(float(plus.min()) + b, -(float(minus.max()) + b))
+    # Scores of large columns may hide the margin unless their second half is kept.
+    scores, tail = np.empty(problem.n_rows), np.empty(problem.n_rows)
+    _core.compensated_scores(problem.rows, soft.w, scores, tail, 1)
+    above, below = live & (problem.y > 0), live & (problem.y < 0)
+    b = -0.5 * float((scores + tail)[above].min() + (scores + tail)[below].max()) if bias.free else soft.b
+    plus, minus = ((scores + b) + tail)[above], ((scores + b) + tail)[below]
+    margin = min(float(plus.min()), -float(minus.max()))
     total = float(soft.alpha.sum())
     if not margin > 0.0 or not total > 0.0:
         return None
@@ -107,9 +109,9 @@ def separating(problem: Problem, soft: Solution) -> Solution | None:
     found, w, b = hard_claim(problem, length * soft.alpha, w, b, 1)
     if not np.isfinite(found.primal):
         return None
-    interval = (1.0 - float(plus.min()) / margin, -1.0 - float(minus.max()) / margin) if bias.free else (b, b)
+    ends = b + 1.0 - float(plus.min()) / margin, b - 1.0 - float(minus.max()) / margin
     return Solution(
         w=w, b=b, alpha=found.alpha, primal=found.primal, dual=found.dual, gap=found.gap,
-        status=Status.CONVERGED, history=soft.history, n_iter=soft.n_iter, seconds=soft.seconds, bias_interval=interval,
-        solver=soft.solver, reason=soft.reason,
+        status=Status.CONVERGED, history=soft.history, n_iter=soft.n_iter, seconds=soft.seconds,
+        bias_interval=(min(ends), max(ends)) if bias.free else (b, b), solver=soft.solver, reason=soft.reason,
     )  # fmt: skip
