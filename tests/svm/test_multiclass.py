@@ -263,7 +263,7 @@ def test_time_limit_leaves_a_certified_model(scheme):
     with pytest.warns(ConvergenceWarning, match=r"time limit .* Raise max_seconds"):
         machine.fit(X, y)
     assert machine.solution_.status is Status.TIME_LIMIT
-    assert machine.certificate_.verify(X, y)
+    assert machine.certificate_.verify(X, y).outcome is not Outcome.REJECTED
     assert machine.predict(X[:3]).shape == (3,)
 
 

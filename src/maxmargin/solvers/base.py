@@ -19,6 +19,7 @@ Vector = NDArray[np.float64]
 Start = NDArray[np.float64] | Solution | None
 
 LOOSE = 1e-5  # who asks for less is in a hurry
+USABLE = 10.0  # times the objective of w = 0: a hyperplane above that was thrown off its way by rounding
 ROUGH = 0.5  # a relative gap above which a point's two halves hardly belong together
 
 # glibc hands freed memory back to the system above a threshold, and a fit of many short vectors then spends a third of
@@ -213,8 +214,9 @@ def as_solution(
             computed, point.w, point.b, point.bias_interval, settled(status, gap, tol), history, n_iter, watch, name,
             reason, problem.penalty,
         )  # fmt: skip
-    if point.reached is not None and point.gap > tol:  # w = 0 is nobody's classifier
-        point = _with_hyperplane(point, point.reached)
+    met = point.reached
+    if met is not None and point.gap > tol and met.primal <= USABLE * problem.null_primal:  # w = 0 classifies nothing
+        point = _with_hyperplane(point, met)
     if point.induced is None:
         point = recover(problem, point.alpha, n_threads, point.w, point.b, compete=False)
     assert point.induced is not None
