@@ -19,7 +19,7 @@ Vector = NDArray[np.float64]
 Start = NDArray[np.float64] | Solution | None
 
 LOOSE = 1e-5  # who asks for less is in a hurry
-USABLE = 10.0  # times the objective of w = 0: a hyperplane above that was thrown off its way by rounding
+USABLE = 1e6  # times the objective of w = 0: a hyperplane above that was thrown off its way by rounding
 ROUGH = 0.5  # a relative gap above which a point's two halves hardly belong together
 
 # glibc hands freed memory back to the system above a threshold, and a fit of many short vectors then spends a third of
