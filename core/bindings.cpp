@@ -118,13 +118,20 @@ void bind_products(nb::module_& m) {
             const double per_unit = 1.0 / unit, block = 67108864.0, whole = 9007199254740992.0;
             std::int64_t high = 0, low = 0;
             for (index_t i = 0; i < n; ++i) {
-                double k = a[i] * per_unit;
-                if (std::abs(k) < whole) k = static_cast<double>(static_cast<std::int64_t>(k));
-                o[i] = k * unit;
-                moved += std::abs(o[i] - a[i]);
-                const double signed_k = k * s[i], upper = std::floor(signed_k / block);
-                high += static_cast<std::int64_t>(upper);
-                low += static_cast<std::int64_t>(signed_k - upper * block);
+                const double k = a[i] * per_unit;
+                if (std::abs(k) < whole) {
+                    const auto units = static_cast<std::int64_t>(k);
+                    const std::int64_t signed_units = s[i] < 0.0 ? -units : units;
+                    o[i] = static_cast<double>(units) * unit;
+                    moved += std::abs(o[i] - a[i]);
+                    high += signed_units >> 26;
+                    low += signed_units & 67108863;
+                } else {  // a whole number already, perhaps of more than 63 bits
+                    const double upper = std::floor(k * s[i] / block);
+                    o[i] = a[i];
+                    high += static_cast<std::int64_t>(upper);
+                    low += static_cast<std::int64_t>(k * s[i] - upper * block);
+                }
             }
             return nb::make_tuple(high, low, moved);
         },

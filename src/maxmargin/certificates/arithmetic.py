@@ -253,7 +253,7 @@ class Terms:
             gain = sizes = total_size
         price = self.h.width * total_size
         if self.h.power == 2.0 and not self.hard:
-            live = self.cost if bool(self.cost.all()) else np.where(self.cost > 0.0, self.cost, 1.0)
+            live = self.cost if self.cost.min() > 0.0 else np.where(self.cost > 0.0, self.cost, 1.0)
             price += 0.25 * float((alpha / live) @ alpha)
         square = (math.sqrt(float(induced @ induced)) * (1.0 + gamma(len(induced) + 8)) + factor * off) ** 2
         of_bias = 0.0

@@ -19,13 +19,13 @@ import maxmargin._core as _core
 from maxmargin.certificates.arithmetic import CAREFUL, Terms, arithmetic_of
 from maxmargin.certificates.rounding import (
     NEARLY,
+    TINY,
     UNIT,
     Approximate,
     exact_combination_off,
     exact_scores_off,
     gamma,
     norm,
-    size_by_squares,
 )
 from maxmargin.problem import Problem
 from maxmargin.solution import relative_gap
@@ -37,6 +37,7 @@ SMALL = 20_000  # numbers in X up to which the best arithmetic costs next to not
 MATTERS = 0.02  # of the gap: rounding below that is not worth better arithmetic
 LENGTHENED = 6  # times at most, each by what is missing, until the margins of a hard margin are certain
 MOST_RATIO = 2.0**20  # of the largest multiplier to the one that takes up what is missing from the balance
+FLOOR = 1e-9  # more than the share of the objective at w = 0 that a relative gap is measured with at least
 SMALLEST = 1e-280  # multipliers below vanish
 
 
@@ -72,9 +73,13 @@ def claim(
     statement = _Statement(problem, alpha, w, b, n_threads)
     if problem.nnz > SMALL and not problem.hard:
         found = statement.plain(primal, dual, induced)
+        if statement.excess > 0.0:
+            by = 1.0 / (1.0 + statement.excess)
+            found = _Statement(problem, by * alpha, w, b, n_threads).plain(primal, None, by * induced)
         rounding = (found.primal - primal) + (dual - found.dual)
         if found.gap <= tol or rounding <= MATTERS * min(found.primal - found.dual, sys.float_info.max):
             return found
+    statement = _Statement(problem, alpha, w, b, n_threads)
     found = statement.exact()
     return statement.shrunk().exact() if statement.excess > 0.0 else found
 
@@ -111,20 +116,26 @@ class _Statement:
         factor = 1.0 - 1.01 * self.excess - 8.0 * UNIT
         return _Statement(self.problem, max(0.0, factor) * self.given, self.w, self.b, self.n_threads)
 
-    def plain(self, primal: float, dual: float, induced: Vector) -> Claim:
-        """From what plain arithmetic made of both objectives, by few passes."""
+    def plain(self, primal: float, dual: float | None, induced: Vector) -> Claim:
+        """From what plain arithmetic made of both objectives, by few passes; ``dual`` may be unknown."""
         problem, terms, squares = self.problem, self.terms, self.problem.squared_norms
-        largest = math.sqrt(float(squares.max()))
-        off = gamma(problem.n_rows + 3) * size_by_squares(self.given, squares) + self.moved * largest * NEARLY
+        largest, size = math.sqrt(float(squares.max())), np.abs(self.alpha) if terms.h.lowest < 0.0 else self.alpha
+        total_size = float(size.sum()) + self.moved
+        # Cauchy and Schwarz: Σ |alpha| ‖x‖ is at most the root of Σ |alpha| times Σ |alpha| ‖x‖².
+        length = math.sqrt(total_size * (float(size @ squares) + self.moved * largest**2)) + TINY * total_size
+        off = (gamma(problem.n_rows + 3) * length + self.moved * largest) * NEARLY
         high = terms.primal_above(primal, self.w, self.b, problem.longest_row, largest, factor=CAREFUL)
         if problem.penalty == "l1":
             steepest = float(np.abs(induced).max(initial=0.0)) + CAREFUL * off
-            induced, off = 0.0 * induced, 0.0  # no part of the objective
             if steepest > 1.0:
+                # Shorter multipliers are rounded once more, and to a grid of their own.
+                rounded = 4.0 * CAREFUL * UNIT * (total_size + problem.n_rows * float(size.max())) * largest
+                self.excess = steepest * (1.0 + 1e-12) + rounded - 1.0
                 return Claim(self.alpha, high, -math.inf, math.inf)
+            induced, off = 0.0 * induced, 0.0  # no part of the objective
         if terms.h.boxed:
             low = terms.dual_below(self.alpha, induced, off, factor=CAREFUL)
-        elif problem.loss.entropic:
+        elif problem.loss.entropic and dual is not None:
             low = terms.entropy_below(dual, self.alpha, self.moved, induced, off, factor=CAREFUL)
         else:
             low = terms.dual(self.alpha, Approximate(induced, off), factor=CAREFUL).low
@@ -151,7 +162,19 @@ class _Statement:
         alpha = self.alpha
         if not dual >= 0.0:
             alpha, dual = np.zeros_like(alpha), 0.0
-        return Claim(alpha, primal, dual, relative_gap(primal, dual, self.problem.null_primal))
+        return Claim(alpha, primal, dual, gap_of(self.problem, primal, dual))
+
+
+def gap_of(problem: Problem, primal: float, dual: float) -> float:
+    """The relative gap; the objective at w = 0 is only asked for where it may count."""
+    if problem.hard:  # w = 0 is not feasible
+        return relative_gap(primal, dual, 0.0)
+    if not problem.loss.regression:
+        # With b = 0 all rows have the same loss: the best constant bias leaves no more than that.
+        at_most = float(problem.cost.sum()) * float(problem.loss.of_residual(problem.target[:1])[0])
+        if max(abs(primal), abs(dual)) > FLOOR * at_most:
+            return relative_gap(primal, dual, 0.0)
+    return relative_gap(primal, dual, problem.null_primal)
 
 
 def exactly_balanced(problem: Problem, alpha: Vector) -> tuple[Vector, float]:
