@@ -16,7 +16,9 @@ def certify(
     data: DataFile,
     max_gap: Annotated[
         float | None,
-        typer.Option(min=0.0, help="Largest relative gap that counts as near-optimal.  [default: as the fit asked]"),
+        typer.Option(
+            min=0.0, help="Largest relative gap that counts as near-optimal. Without it: what the fit asked for."
+        ),
     ] = None,
     na: Na = None,
     header: Header = None,

@@ -101,7 +101,7 @@ def _plain_params(machine: LinearSVC) -> dict[str, Any]:
     # What the fit used, even if a parameter was changed since.
     fitted = machine.certificate_
     params: dict[str, Any] = machine.get_params(deep=False)
-    params |= {name: getattr(fitted, name) for name in ("C", "penalty", "class_weight", "fit_intercept")}
+    params |= {name: getattr(fitted, name) for name in ("C", "penalty", "class_weight", "fit_intercept", "tol")}
     params["loss"] = fitted.power if fitted.loss == "slack_power" else fitted.loss
     if params["multi_class"] == "crammer_singer":  # its two-class form is the machine of twice the C
         params["C"] *= 0.5

@@ -18,7 +18,6 @@ from maxmargin.solvers.hard_margin import HardMargin
 from maxmargin.solvers.interior_point import InteriorPoint
 from maxmargin.solvers.newton import Newton, worth_sampling
 from maxmargin.solvers.proximal_newton import ProximalNewton
-from maxmargin.undisturbed import undisturbed
 
 SOLVERS: dict[str, Any] = {
     "interior_point": InteriorPoint,
@@ -139,21 +138,6 @@ class Relay:
         )
 
 
-@dataclass(frozen=True)
-class Undisturbed:
-    """A solver that says so if somebody overwrites the rows while it works, instead of whatever comes of it."""
-
-    solver: Solver
-
-    @property
-    def name(self) -> str:
-        return self.solver.name
-
-    def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
-        with undisturbed(problem.rows):
-            return self.solver.solve(problem, start=start, watch=watch)
-
-
 def automatic(problem: Problem, *, tol: float, max_iter: int, n_threads: int | None, seed: int) -> Solver:
     """The chosen solver, with another one behind it where that may help."""
     name, reason = choose(problem)
@@ -175,15 +159,9 @@ def make_solver(
     problem: Problem, name: str, *, tol: float, max_iter: int, n_threads: int | None, seed: int = 0
 ) -> Solver:
     """The solver of that name, or the automatic choice; wrapped for the hard margin."""
-    return Undisturbed(_solver_named(problem, name, tol=tol, max_iter=max_iter, n_threads=n_threads, seed=seed))
-
-
-def _solver_named(
-    problem: Problem, name: str, *, tol: float, max_iter: int, n_threads: int | None, seed: int
-) -> Solver:
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
     if problem.hard:
-        return HardMargin(tol=tol, make=lambda p: _solver_named(p, name, **{**options, "tol": 1e-9, "seed": seed}))
+        return HardMargin(tol=tol, make=lambda p: make_solver(p, name, **{**options, "tol": 1e-9, "seed": seed}))
     if name == "auto":
         return automatic(problem, seed=seed, **options)
     able = supported(problem)

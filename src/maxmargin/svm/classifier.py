@@ -99,10 +99,11 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         seed = self._seed()
         if len(tasks) > 1:
             self._make_solver(tasks[0].problem, 1, seed)  # raises before any thread starts if the solver does not fit
-        solutions, watch = solve_all(
-            tasks, lambda problem, threads: self._make_solver(problem, threads, seed), starts, n_threads,
-            self.max_seconds, progress,
-        )  # fmt: skip
+        with undisturbed(data.rows):
+            solutions, watch = solve_all(
+                tasks, lambda problem, threads: self._make_solver(problem, threads, seed), starts, n_threads,
+                self.max_seconds, progress,
+            )  # fmt: skip
         n = len(data.position)
         for k, (task, solution) in enumerate(zip(tasks, solutions, strict=True)):
             if solution.status is Status.INFEASIBLE:

@@ -19,6 +19,7 @@ from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Status
 from maxmargin.svm.base import CertifiedMachine, Vector
 from maxmargin.svm.progress import FitProgress
+from maxmargin.undisturbed import undisturbed
 
 
 class LinearSVR(RegressorMixin, CertifiedMachine):
@@ -166,7 +167,8 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
         progress.begin(X, y)
         watch = Watch(self.max_seconds, progress)
         solver = self._make_solver(problem, effective_threads(self.n_threads), self._seed())
-        solution = solver.solve(problem, start=start, watch=watch)
+        with undisturbed(problem.rows):
+            solution = solver.solve(problem, start=start, watch=watch)
         validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         self._store(problem, solution)
         if solution.status is Status.INTERRUPTED and not watch.stop_requested:
