@@ -53,7 +53,7 @@ class Point:
     gap: float
     scores: Vector  # ⟨w, x_i⟩, without the bias
     induced: Vector | None = None  # Σ alpha_i sign_i x_i, unless nobody has computed it
-    reached: Point | None = None  # where w = 0: the lowest hyperplane met that is another one
+    reached: Point | None = None  # the lowest hyperplane met so far that is not w = 0, where that is another one
 
 
 def make_feasible(problem: Problem, alpha: Vector) -> Vector:
@@ -180,18 +180,17 @@ def uncertified(problem: Problem, start: Solution | None, n_threads: int) -> Poi
 
 
 def better(a: Point | None, b: Point) -> Point:
-    """The point with the smaller gap; while both are rough, the lower hyperplane with the higher dual point."""
+    """The point with the smaller gap; while it is rough, it remembers the lowest hyperplane that was met."""
     if a is None:
         return b
     first, second = (b, a) if b.gap <= a.gap else (a, b)
     if first.gap <= ROUGH or not math.isfinite(first.dual):
         return first
-    if second.primal < first.primal and second.w.any():
-        first = _with_hyperplane(first, second)
-    if not first.w.any():
-        met = [p for p in (first.reached, second.reached, second) if p is not None and p.w.any()]
-        first = replace(first, reached=min(met, key=lambda p: p.primal, default=None))
-    return first
+    met = [p for p in (first.reached, second.reached, second) if p is not None and p.w.any()]
+    lowest = min(met, key=lambda p: p.primal, default=None)
+    if lowest is None or (first.w.any() and lowest.primal >= first.primal):
+        return first
+    return replace(first, reached=replace(lowest, reached=None))
 
 
 def _with_hyperplane(point: Point, other: Point) -> Point:
