@@ -139,7 +139,7 @@ def _power_priced(alpha: Vector, cost: Vector, p: float) -> tuple[Vector, Vector
 
 def _entropy_priced(alpha: Vector, cost: Vector) -> tuple[Vector, Vector]:
     a = alpha / cost
-    value = cost * (_x_log_x(a) + np.where(a < 1.0, (1.0 - a) * np.log1p(-np.minimum(a, 0.9999999999999999)), 0.0))
+    value = cost * (x_log_x(a) + np.where(a < 1.0, (1.0 - a) * np.log1p(-np.minimum(a, 0.9999999999999999)), 0.0))
     # a is rounded; the slope of the entropy there is at most 40, as 1 − a is 0 or above UNIT.
     return value, UNIT * ((4.0 * ELEMENTARY + 8.0) * np.abs(value) + 64.0 * alpha)
 
@@ -151,7 +151,8 @@ def _tube_priced(alpha: Vector, cost: Vector, epsilon: float, *, squared: bool) 
     return value, (4.0 if squared else 1.0) * UNIT * value
 
 
-def _x_log_x(x: Vector) -> Vector:
+def x_log_x(x: Vector) -> Vector:
+    """x ln x, and 0 at 0."""
     return np.where(x > 0.0, x * np.log(np.where(x > 0.0, x, 1.0)), 0.0)
 
 
@@ -330,115 +331,6 @@ class Terms:
 
 def _chunks(n: int) -> list[slice]:
     return [slice(begin, begin + CHUNK) for begin in range(0, n, CHUNK)]
-
-
-@dataclass(frozen=True)
-class JointTerms:
-    """All classes at once: ½ Σ_m ‖w_m‖² + ½ Σ_m (b_m/scale)² + Σ cost_i ℓ(f_i, y_i); one column of scores a class.
-
-    ℓ is max_m (f_m + [m ≠ y]) − f_y ("crammer_singer") or ln Σ_m exp f_m − f_y ("multinomial").
-    """
-
-    loss: str
-    position: NDArray[np.intp]
-    cost: Vector
-    scale: float = 0.0
-
-    def primal(self, W: Vector, b: Vector, scores: list[Approximate], *, factor: float = 1.0) -> Interval:
-        square = square_norm(W.ravel(), factor=factor)
-        value = Interval(0.5 * square.low, 0.5 * square.high)
-        if self.scale:
-            of_bias = square_norm(b / self.scale, factor=2.0 * factor)
-            value = value + Interval(0.5 * of_bias.low, 0.5 * of_bias.high)
-        least, most = self._losses(b, scores, factor)
-        low, high = total(self.cost * least, factor=factor).low, total(self.cost * most, factor=factor).high
-        several = 4.0 * factor * UNIT
-        return value + Interval(max(0.0, low * (1.0 - several)), high * (1.0 + several))
-
-    def primal_above(
-        self, computed: float, W: Vector, b: Vector, n_products: int, largest: float, *, factor: float
-    ) -> float:
-        """An upper bound of the objective, given what plain arithmetic in any order made of it."""
-        size = max(norm(w) for w in W)
-        reach = (size * largest + TINY * size) * NEARLY + float(np.abs(b).max(initial=0.0))  # of scores
-        off = 2.0 * gamma(n_products + 8) * (reach + 1.0)
-        if self.loss == "multinomial":
-            off += (4.0 * ELEMENTARY + 8.0 + len(b)) * UNIT * (1.0 + 2.0 * reach)
-        of_w = 0.5 * float((W * W).sum())
-        of_bias = 0.5 * float(b @ b) / self.scale**2 if self.scale else 0.0
-        loss = max(0.0, computed - of_w - of_bias) * (1.0 + gamma(len(self.cost) + 40) * factor)
-        loss += 8.0 * factor * UNIT * abs(computed) + factor * off * float(self.cost.sum()) * NEARLY
-        return loss + (of_w + of_bias) * (1.0 + factor * gamma(W.size + 16))
-
-    def dual_lost(self, dual: float, alpha: Vector, moved: float, induced: Vector, squares: Vector) -> float:
-        """By how much plain arithmetic may be wrong about a dual objective near ``dual``, once alpha moved a little."""
-        n, k = alpha.shape
-        largest = math.sqrt(float(squares.max(initial=0.0)))
-        lost: float = 0.0
-        sizes: float = abs(dual)
-        for column, line in zip(alpha.T, induced, strict=True):
-            off, length = gamma(n + 3) * size_by_squares(column, squares) + moved * largest * NEARLY, norm(line)
-            lost += off * (length + off)
-            sizes += length**2 + (self.scale * float(np.abs(column).sum())) ** 2
-        total_size = float(np.abs(alpha).sum())
-        steep = STEEPEST if self.loss == "multinomial" else 1.0
-        lost += gamma(n + k + 64) * (sizes + total_size) + 64.0 * (k + 4) * UNIT * total_size + steep * moved
-        return float(lost)
-
-    def _losses(self, b: Vector, scores: list[Approximate], factor: float) -> tuple[Vector, Vector]:
-        """The least and the largest that a row's loss may be: it changes by at most twice the change of any score."""
-        rows, n = np.arange(len(self.position)), len(self.position)
-        f, wrong = np.empty((n, len(b))), np.zeros(n)
-        # Only differences of scores matter: they are taken before anything is rounded.
-        base = np.empty(n), np.empty(n)
-        high, low = np.empty((n, len(b))), np.empty((n, len(b)))
-        for m, score in enumerate(scores):
-            high[:, m], low[:, m] = two_sum(score.value, b[m])
-            if score.tail is not None:
-                low[:, m] += score.tail
-            wrong = np.maximum(wrong, score.off)
-        base = high[rows, self.position], low[rows, self.position]
-        for m in range(len(b)):
-            f[:, m], lost = two_sum(high[:, m], -base[0])
-            f[:, m] += lost + (low[:, m] - base[1])
-        off = 2.0 * wrong + 4.0 * UNIT * np.abs(f).max(axis=1)
-        off += 4.0 * UNIT * UNIT * np.abs(high).max(axis=1)  # of the low parts
-        off = np.where(f.any(axis=1), off, 2.0 * wrong)
-        if self.loss == "crammer_singer":
-            raised = f + 1.0
-            raised[rows, self.position] = -np.inf
-            slack, inexact = raised.max(axis=1), (raised - 1.0 != f).any(axis=1)
-            off += np.where(inexact & (off > 0.0), 2.0 * UNIT * np.abs(slack), 0.0)
-            return np.maximum(slack - factor * off, 0.0), np.maximum(slack + factor * off, 0.0)
-        top = f.max(axis=1)
-        value = np.log1p(np.maximum(np.exp(f - top[:, None]).sum(axis=1) - 1.0, 0.0)) + top
-        roundings = (4.0 * ELEMENTARY + 8.0 + len(b)) * UNIT
-        off = factor * (off + roundings * (1.0 + np.abs(value) + np.abs(top)))
-        return np.maximum(value - off, 0.0), value + off
-
-    def dual(self, alpha: Vector, induced: list[Approximate], *, factor: float = 1.0) -> Interval:
-        """Lower and upper bound of the dual objective of multipliers that are feasible, one column a class."""
-        own = alpha[np.arange(len(alpha)), self.position]
-        if self.loss == "crammer_singer":
-            value = total(own, factor=factor)
-        else:
-            live = self.cost > 0.0
-            cost = self.cost[live, None]
-            away = np.maximum(-alpha[live], 0.0)
-            away[np.arange(len(away)), self.position[live]] = self.cost[live] - own[live]
-            terms = cost * _x_log_x(away / cost)
-            moving = np.where(own[live, None] > 0.0, away, 0.0)  # a row without multipliers has no rounding
-            off = UNIT * float(((2.0 * ELEMENTARY + 8.0) * np.abs(terms) + 4.0 * moving).sum()) * (1.0 + 1e-9)
-            value = total(-terms.ravel(), off, factor=factor)
-        for part in induced:
-            square = square_norm(part.value, float(part.off), factor=factor)
-            value = value - Interval(0.5 * square.low, 0.5 * square.high)
-        if self.scale:
-            for column in alpha.T:
-                balance = total(column, factor=factor)
-                largest = self.scale * max(abs(balance.low), abs(balance.high))
-                value = value - Interval(0.0, 0.5 * largest**2 * (1.0 + 6.0 * factor * UNIT))
-        return value
 
 
 def class_costs(

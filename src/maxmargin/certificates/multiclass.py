@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.certificates.arithmetic import FARTHEST, JointTerms, class_costs
+from maxmargin.certificates.arithmetic import FARTHEST, class_costs
+from maxmargin.certificates.joint_arithmetic import JointTerms
 from maxmargin.certificates.optimality import OptimalityCertificate
 from maxmargin.certificates.rounding import (
     UNIT,

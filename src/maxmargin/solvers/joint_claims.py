@@ -15,7 +15,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
-from maxmargin.certificates.arithmetic import CAREFUL, JointTerms
+from maxmargin.certificates.arithmetic import CAREFUL
+from maxmargin.certificates.joint_arithmetic import JointTerms
 from maxmargin.certificates.rounding import Approximate, exact_combination_off, exact_scores_off, norm
 from maxmargin.solution import relative_gap
 from maxmargin.solvers.claims import MATTERS, SMALL, Claim
