@@ -96,7 +96,7 @@ def examine(seed: int) -> tuple[str, list[str]]:
         try:
             model.fit(X, y, weight)
         except ValueError as error:
-            if "separat" in str(error) or "too large" in str(error):
+            if "hyperplane" in str(error) or "too large" in str(error):
                 return "refused", []
             raise
     certificate, status = model.certificate_, model.solution_.status
