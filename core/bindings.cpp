@@ -74,7 +74,8 @@ void bind_products(nb::module_& m) {
     m.def(
         "compensated_scores",
         [](const Rows& rows, In w, Out high, Out low, int n_threads) {
-            at(w, rows.view.n_cols, "w"), at(high, rows.view.n_rows, "high"), at(low, rows.view.n_rows, "low");
+            at(w, rows.view.n_cols, "w"), at(high, rows.view.n_rows, "high"),
+                at(low, rows.view.n_rows, "low");
             run(n_threads, nullptr, [&](const Execution& how) {
                 core().compensated_scores(rows.view, w.data(), high.data(), low.data(), how);
             });
@@ -116,7 +117,7 @@ void bind_products(nb::module_& m) {
             const double *a = alpha.data(), *s = at(sign, n, "sign");
             double *o = at(out, n, "out"), moved = 0.0;
             const double per_unit = 1.0 / unit, block = 67108864.0, whole = 9007199254740992.0;
-            std::int64_t high = 0, low = 0;
+            std::uint64_t high = 0, low = 0;  // may wrap on the way to a sum that is small
             for (index_t i = 0; i < n; ++i) {
                 const double k = a[i] * per_unit;
                 if (std::abs(k) < whole) {
@@ -124,16 +125,16 @@ void bind_products(nb::module_& m) {
                     const std::int64_t signed_units = s[i] < 0.0 ? -units : units;
                     o[i] = static_cast<double>(units) * unit;
                     moved += std::abs(o[i] - a[i]);
-                    high += signed_units >> 26;
-                    low += signed_units & 67108863;
+                    high += static_cast<std::uint64_t>(signed_units >> 26);
+                    low += static_cast<std::uint64_t>(signed_units & 67108863);
                 } else {  // a whole number already, perhaps of more than 63 bits
                     const double upper = std::floor(k * s[i] / block);
                     o[i] = a[i];
-                    high += static_cast<std::int64_t>(upper);
-                    low += static_cast<std::int64_t>(k * s[i] - upper * block);
+                    high += static_cast<std::uint64_t>(static_cast<std::int64_t>(upper));
+                    low += static_cast<std::uint64_t>(static_cast<std::int64_t>(k * s[i] - upper * block));
                 }
             }
-            return nb::make_tuple(high, low, moved);
+            return nb::make_tuple(static_cast<std::int64_t>(high), static_cast<std::int64_t>(low), moved);
         },
         "alpha"_a.noconvert(), "sign"_a.noconvert(), "unit"_a, "out"_a.noconvert());
     m.def(

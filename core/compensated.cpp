@@ -97,13 +97,13 @@ void compensated_combine(const RowsView& view, const double* c, double* out, con
         Buffer sums(2 * n_parts * d);
         for_tasks(n_parts, worth(how, work), [&](index_t p) {
             double *high = sums + 2 * p * d, *low = high + d;
-            for (index_t i = part_begin(p, n_parts, rows.n_rows);
-                 i < part_begin(p + 1, n_parts, rows.n_rows); ++i)
+            for (index_t i = part_begin(p, n_parts, rows.n_rows); i < part_begin(p + 1, n_parts, rows.n_rows);
+                 ++i)
                 if (c[i] != 0.0) add_row(rows, i, c[i], high, low);
         });
         for (index_t j = 0; j < d; ++j) {
             Sum sum;
-            for (index_t p = 0; p < n_parts; ++p) 
+            for (index_t p = 0; p < n_parts; ++p)
                 sum.add(Sum{*(sums + (2 * p * d + j)), *(sums + (2 * p * d + d + j))});
             out[j] = sum.high + sum.low;
         }

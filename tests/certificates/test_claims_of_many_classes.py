@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from maxmargin import LinearSVC, LogisticRegression
+from maxmargin import LinearSVC, LogisticRegression, OptimalityCertificate
 from maxmargin.certificates import Outcome
 from tests.svm.test_multiclass import blobs
 
@@ -138,6 +138,55 @@ def test_the_demand_can_be_set():
         assert claim.tol == 1e-3
         assert claim.verify(X, y).outcome is Outcome.PROVEN
         assert claim.verify(X, y, max_gap=0.0).outcome is Outcome.HONEST
+
+
+def test_what_no_fit_claims_is_a_verdict_not_an_error():
+    X, y = blobs(60, 3, 2)
+    y = (y == y[0]).astype(int)
+    claim = LinearSVC().fit(X, y).certificate_
+    scaled = LinearSVC(penalize_intercept=True).fit(X, y).certificate_
+    refused(replace(claim, intercept=1e168), X, y)
+    refused(replace(claim, alpha=claim.alpha[:, None]), X, y, "shape")
+    refused(replace(claim, coef=claim.coef[:, None]), X, y, "shape")
+    refused(replace(claim, coef=np.empty(0)), X[:, :0], y)
+    refused(replace(claim, class_weight="nonsense"), X, y, "loss")
+    refused(replace(claim, class_weight={0: "heavy"}), X, y, "loss")
+    refused(replace(claim, loss="logistic", C=np.inf), X, y, "loss")
+    refused(replace(claim, loss="epsilon_insensitive", classes=None), X, np.array(["a", "b"])[y], "labels")
+    scales = {"penalty_scale": 1e200}, {"penalty_scale": 1e-200}
+    for altered in ({"intercept": 1e200}, {"alpha": 1e200 * scaled.alpha}, *scales):
+        refused(replace(scaled, **altered), X, y)
+
+
+def test_what_no_fit_of_many_classes_claims_is_a_verdict_not_an_error():
+    X, y = blobs(60, 3, 3)
+    joint, combined = LogisticRegression().fit(X, y).certificate_, LinearSVC().fit(X, y).certificate_
+    refused(replace(joint, penalty_scale=1e200), X, y)
+    refused(replace(joint, classes=None), X, y)
+    refused(replace(combined, parts=(), scheme="ovo", classes=combined.classes[:1]), X, y)
+    refused(replace(combined, scheme="all"), X, y)
+
+
+def test_a_hard_margin_for_a_tube_or_beyond_all_numbers_is_never_proven():
+    zero = OptimalityCertificate(
+        coef=np.zeros(1), intercept=5.0, alpha=np.zeros(2), primal=0.0, dual=0.0, gap=0.0, loss="epsilon_insensitive",
+        C=np.inf, classes=None, tol=1e-6, epsilon=0.1,
+    )  # fmt: skip
+    refused(zero, np.zeros((2, 1)), np.array([1.0, 2.0]), "loss")
+    huge = replace(
+        zero, coef=np.array([1e143]), intercept=float(np.finfo(float).max), alpha=np.zeros(3), loss="hinge", gap=1.0,
+        primal=0.5e286 * 1.0000001, classes=np.array([0, 1]), epsilon=0.0,
+    )  # fmt: skip
+    assert huge.verify([[1e150], [2e150], [3e150]], [0, 0, 1], max_gap=1.0).outcome is Outcome.REJECTED
+
+
+@pytest.mark.parametrize(("size", "C"), [(1e-163, 1.0), (1e-150, 1e100)])
+def test_what_is_too_small_for_a_float_still_counts(size, C):
+    claim = OptimalityCertificate(
+        coef=np.zeros(1), intercept=0.0, alpha=np.zeros(3), primal=0.0, dual=0.0, gap=0.0,
+        loss="squared_epsilon_insensitive", C=C, classes=None, tol=1e-6,
+    )  # fmt: skip
+    refused(claim, np.ones((3, 1)), size * np.array([1.0, 2.0, -1.0]), "primal value")
 
 
 @pytest.mark.parametrize("solver", ["interior_point", "dual_cd", "newton"])

@@ -2,16 +2,19 @@
 
 import warnings
 from dataclasses import replace
+from fractions import Fraction
 
 import flint
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import maxmargin.solvers.claims as claims
 import maxmargin.solvers.joint_claims as joint_claims
 from maxmargin import LinearSVC, LinearSVR, LogisticRegression, Problem, Status
 from maxmargin.certificates import Outcome
-from maxmargin.certificates.rounding import ELEMENTARY
+from maxmargin.certificates.rounding import ELEMENTARY, FEW, exact_combination, exact_scores, sums_to_zero, total
+from maxmargin.solvers.base import make_feasible
 from maxmargin.solvers.hard_margin import HardMargin
 from maxmargin.solvers.interior_point import InteriorPoint
 from tests.exact.objectives import Ball, false_bounds, rational
@@ -98,7 +101,7 @@ def test_columns_that_made_the_working_set_grow_without_end(solver, loss):
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.1])
-@pytest.mark.parametrize("target", [1.0, 0.1, -3e8])
+@pytest.mark.parametrize("target", [0.0, 1.0, 0.1, -3e8])
 def test_a_constant_target_is_proven(epsilon, target):
     X, y = np.random.default_rng(0).standard_normal((40, 3)), np.full(40, target)
     for loss in ("epsilon_insensitive", "squared_epsilon_insensitive"):
@@ -177,12 +180,13 @@ def test_the_dual_that_was_stated_too_high_is_rejected():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         claim = LinearSVC(loss="hinge").fit(X, y).certificate_
-    alpha = np.zeros(50)
-    alpha[y == 1], alpha[y == 0] = 0.5, 0.5 * (y == 1).sum() / (y == 0).sum()
+    alpha = np.where(y == 1, 0.5, 0.5 * (y == 1).sum() / (y == 0).sum())
+    alpha, _ = claims.exactly_balanced(Problem.from_arrays(X, y, loss="hinge"), alpha)
     induced = X.T @ (np.where(y == 1, 1.0, -1.0) * alpha)
     dual = float(alpha.sum() - 0.5 * induced[1] ** 2)  # as if the first column had cancelled
     forged = replace(claim, alpha=alpha, dual=dual, gap=(claim.primal - dual) / max(claim.primal, dual))
-    assert forged.verify(X, y).outcome is Outcome.REJECTED
+    verdict = forged.verify(X, y)
+    assert (verdict.outcome, verdict.worst) == (Outcome.REJECTED, "dual value")
 
 
 def test_logistic_regression_of_several_classes_on_counts():
@@ -195,3 +199,100 @@ def test_logistic_regression_of_several_classes_on_counts():
         LinearSVC(multi_class="crammer_singer"),
     ):
         honest(machine, X, y)
+
+
+def proven(machine, X, y):
+    """A fit of ordinary size says that it converged, and its certificate agrees."""
+    verdict = machine.fit(X, y).certificate_.verify(X, y)
+    assert machine.solution_.status is Status.CONVERGED
+    assert verdict, str(verdict)
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e4, 1e5, 1e7])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("machine", [LogisticRegression, LinearSVC])
+def test_many_rows_of_unscaled_columns(machine, scale, bias):
+    """Far more rows than are added exactly, and sums whose rounding is large beside tiny weights."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((10_000, 3)) * scale
+    proven(machine(fit_intercept=bias), X, X[:, 0] / scale + rng.standard_normal(10_000) > 0)
+
+
+def test_few_multipliers_that_carry_the_weight():
+    rng = np.random.default_rng(0)
+    x = np.where(np.arange(30_000) % 2, 20.0, -20.0) * rng.uniform(1.0, 1.05, 30_000)
+    y = x > 0.0
+    x[0], y[0] = 0.1, not y[0]
+    proven(LogisticRegression(), x[:, None], y)
+
+
+def test_several_classes_that_two_bits_cannot_tell_apart():
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, (20_000, 2)).astype(float)
+    proven(LogisticRegression(C=10.0), X, np.arange(20_000) % 3)
+
+
+@pytest.mark.parametrize("size", [1e-12, 1e-20, 1e-26])
+@pytest.mark.parametrize("loss", ["epsilon_insensitive", "squared_epsilon_insensitive"])
+def test_small_targets(loss, size):
+    rng = np.random.default_rng(0)
+    honest(LinearSVR(loss=loss), rng.standard_normal((40, 3)), size * rng.standard_normal(40))
+
+
+CROSSING = ("0x1.8147e1eb6bebbp-1", "0x1.b1ac73658cc4ap-1", "0x1.7c91e57b61dc6p-3", "0x1.fffffffffffffp-1",
+            "0x1.a79fb7e440726p-2")  # fmt: skip
+
+
+def test_multipliers_that_cross_a_power_of_two_balance():
+    alpha = np.array([float.fromhex(v) for v in CROSSING])
+    problem = Problem.from_arrays(np.arange(5.0)[:, None], [0, 0, 1, 1, 0])
+    out, moved = claims.exactly_balanced(problem, alpha)
+    assert sums_to_zero(out * problem.sign)
+    assert np.abs(out - alpha).sum() <= moved
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+def test_any_multipliers_balance_exactly(loss):
+    rng = np.random.default_rng(0)
+    for _ in range(500):
+        n = int(rng.integers(2, 12))
+        y = np.r_[0, 1, rng.integers(0, 2, n)]
+        weight = 10.0 ** rng.uniform(-20, 20, n + 2) if rng.random() < 0.5 else np.ones(n + 2)
+        problem = Problem.from_arrays(np.zeros((n + 2, 1)), y, sample_weight=weight, loss=loss)
+        alpha = make_feasible(problem, problem.cost * rng.uniform(0.0, 1.0, n + 2) * rng.integers(0, 2, n + 2))
+        out, moved = claims.exactly_balanced(problem, alpha)
+        assert sums_to_zero(out * problem.sign)
+        assert (out >= 0.0).all()
+        assert loss != "hinge" or (out <= problem.cost).all()
+        assert np.abs(out - alpha).sum() <= moved
+
+
+def test_sums_of_many_terms():
+    rng = np.random.default_rng(0)
+    for n in (0, 1, FEW, FEW + 1, 3 * FEW + 77):
+        terms = rng.standard_normal(n) * 10.0 ** rng.uniform(-8, 8, n)
+        exact, found = sum(map(Fraction, terms.tolist()), Fraction(0)), total(terms)
+        assert Fraction(found.low) <= exact <= Fraction(found.high)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_products_of_twice_the_working_precision(sparse):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((50, 7)) * 10.0 ** rng.uniform(-10, 16, 7) * (rng.random((50, 7)) < 0.7)
+    w, c = rng.standard_normal(7) * 10.0 ** rng.uniform(-16, 10, 7), rng.standard_normal(50)
+    rows = sp.csr_array(X) if sparse else X
+    scores, combination = exact_scores(rows, w), exact_combination(rows, c)
+    Q = [[Fraction(v) for v in row] for row in X.tolist()]
+    for i, row in enumerate(Q):
+        exact = sum((a * Fraction(b) for a, b in zip(row, w.tolist(), strict=True)), Fraction(0))
+        assert abs(Fraction(scores.value[i]) + Fraction(scores.tail[i]) - exact) <= Fraction(scores.off[i])
+    sums = [sum((row[j] * Fraction(v) for row, v in zip(Q, c.tolist(), strict=True)), Fraction(0)) for j in range(7)]
+    square = sum(((Fraction(v) - s) ** 2 for v, s in zip(combination.value.tolist(), sums, strict=True)), Fraction(0))
+    assert square <= Fraction(combination.off) ** 2
+
+
+def test_a_hard_margin_without_time_says_nothing_false():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 3))
+    status = honest(LinearSVC(C=np.inf, max_seconds=1e-9), X, (X[:, 0] > 0.0).astype(int))
+    assert status in (Status.CONVERGED, Status.NUMERICAL_LIMIT, Status.TIME_LIMIT)

@@ -37,6 +37,7 @@ Function = Callable[[Vector], Vector]
 # confirmed by the second one with A.
 CAREFUL = 3.0
 FARTHEST = 8.0  # times what rounding explains: the farthest that a claim may be from the exact value
+VANISHING = 1e-300  # added to what may be too small for a float, per unit of cost
 STEEPEST = 750.0  # ln of the ratio of the largest to the smallest number
 BORDER = 2e-14  # of a tube's half-width: solvers let rows so near its border pass as inside
 CHUNK = 1 << 14  # rows that are looked at together, so that their numbers stay in the cache
@@ -198,19 +199,22 @@ class Terms:
 
     def largest_residual(self, b: float, scores: Approximate, *, factor: float) -> float:
         """Over the rows with a cost: an upper bound, or a lower one where ``factor`` is negative."""
-        largest = -math.inf
+        largest = [-math.inf]
         for part in _chunks(len(self.cost)):
             r, off = self._residual(b, scores, part)
-            largest = max(largest, float((r + factor * off)[self.cost[part] > 0.0].max(initial=-math.inf)))
-        return largest
+            largest.append(float((r + factor * off)[self.cost[part] > 0.0].max(initial=-math.inf)))
+        return float(np.max(largest))  # NaN stays NaN, and proves nothing
 
     def _loss_range(self, r: Vector, off: Vector) -> tuple[Vector, Vector]:
         """h is convex, so that its largest value is at an end; tubes have their smallest inside."""
         h = self.h
         if h.lowest < 0.0:
             size = np.abs(r)
-            return h.value(np.maximum(size - off, 0.0)), h.value(size + off)
-        return h.value(r - off), h.value(r + off)
+            least, most, zero = h.value(np.maximum(size - off, 0.0)), h.value(size + off), size + off <= h.width
+        else:
+            least, most = h.value(r - off), h.value(r + off)
+            zero = np.zeros(len(r), dtype=bool) if h.margin == 0.0 else r + off <= 0.0
+        return least, most + np.where(zero, 0.0, VANISHING)
 
     def _residual(self, b: float, scores: Approximate, part: slice) -> tuple[Vector, Vector]:
         """target − sign (score + b), and how far that may be off."""
@@ -241,7 +245,8 @@ class Terms:
         several = gamma(n + self.h.roundings + 16) * factor
         loss = max(0.0, computed - of_w - of_bias) * (1.0 + several) + 8.0 * factor * UNIT * abs(computed)
         cost = float(self.cost.sum()) * NEARLY
-        loss = float((loss ** (1.0 / p) + factor * off * cost ** (1.0 / p)) ** p) * (1.0 + 64.0 * UNIT)
+        rounded = (64.0 + 4.0 * abs(math.log(max(loss, VANISHING)))) * UNIT
+        loss = float((loss ** (1.0 / p) + factor * off * cost ** (1.0 / p)) ** p) * (1.0 + rounded) + VANISHING * cost
         return loss + (of_w + of_bias) * (1.0 + factor * gamma(len(w) + 16))
 
     def dual_below(self, alpha: Vector, induced: Vector, off: float, *, factor: float) -> float:
@@ -279,7 +284,7 @@ class Terms:
             of_bias = self.scale**2 * wrong * (balance + wrong)
         entropy = abs(computed) + 0.5 * length**2 + (self.scale * total_size) ** 2
         lost = several * entropy + 64.0 * factor * UNIT * total_size + STEEPEST * moved
-        return computed - factor * off * (length + factor * off) - of_bias - lost
+        return computed - factor * off * (length + 0.5 * factor * off) - of_bias - lost
 
     def farthest(
         self, primal: float, dual: float, w: Vector, b: float, alpha: Vector, induced: Vector, n_products: int,
@@ -289,11 +294,13 @@ class Terms:
         n, largest, size = len(alpha), float(norms.max(initial=0.0)), np.abs(alpha)
         above = self.primal_above(primal, w, b, n_products, largest, factor=FARTHEST) - primal
         total_size, length = float(size.sum()), norm(induced) if self.penalty == "l2" else 0.0
-        off = gamma(n + 3) * size_by_squares(alpha, norms * norms) + UNIT * n * float(size.max(initial=0.0)) * largest
+        moved = most_moved(alpha)
+        off = gamma(n + 3) * size_by_squares(alpha, norms * norms) + moved * largest
         off = off if self.penalty == "l2" else 0.0
         sizes = abs(dual) + length**2 + (self.scale * total_size) ** 2 + float(size @ np.abs(self.target))
         sizes += self.h.width * total_size
         below = off * (length + off) + gamma(n + 64) * sizes + (64.0 * UNIT + 2.0 * UNIT * STEEPEST) * total_size
+        below += 0.0 if self.h.boxed else STEEPEST * moved
         return above, FARTHEST * below
 
     def dual(self, alpha: Vector, induced: Approximate, *, factor: float = 1.0) -> Interval:
@@ -316,7 +323,7 @@ class Terms:
             value = value - Interval(0.5 * square.low, 0.5 * square.high)
         else:
             steepest = float(np.abs(induced.value).max(initial=0.0))
-            proven = steepest + factor * float(induced.off) <= 1.0
+            proven = steepest + factor * float(induced.off) < 1.0  # also if the sum was rounded
             refuted = steepest - factor * float(induced.off) > 1.0
             value = Interval(value.low if proven else -math.inf, -math.inf if refuted else value.high)
         if self.scale:
@@ -327,6 +334,11 @@ class Terms:
             several = 6.0 * factor * UNIT
             value = value - Interval(of_bias[0] * (1.0 - several), of_bias[1] * (1.0 + several))
         return value
+
+
+def most_moved(alpha: Vector) -> float:
+    """By how much, all together, multipliers may be moved on their way to feasible ones for a claim by plain sums."""
+    return 4.0 * UNIT * alpha.size * float(np.abs(alpha).max(initial=0.0))
 
 
 def _chunks(n: int) -> list[slice]:
@@ -352,10 +364,10 @@ def class_costs(
 def best_constant(sign: Vector, target: Vector, cost: Vector, h: Arithmetic) -> float:
     """A bias that minimises the loss at w = 0, up to rounding, by bisection on its slope."""
     point = target / sign
-    reach = 1.0 + float(np.abs(point).max()) + h.width
-    if not target.any():  # no target: the level where the slope is zero depends on the classes' totals
-        totals = [float(cost[sign == s].sum()) for s in (-1.0, 1.0)]
-        reach += abs(math.log(totals[1] / totals[0]))
+    reach = float(np.abs(point).max()) + h.width
+    if h.margin == 0.0:  # logistic: the level where the slope is zero depends on the classes' totals
+        below, above = (float(cost[sign == s].sum()) for s in (-1.0, 1.0))
+        reach = 1.0 + abs(math.log(above) - math.log(below))
     flat = 1e-12 * float(cost @ np.abs(h.slope(target))) + 1e-300
 
     def slope(b: float) -> float:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.certificates.arithmetic import STEEPEST, x_log_x
+from maxmargin.certificates.arithmetic import STEEPEST, VANISHING, x_log_x
 from maxmargin.certificates.rounding import (
     ELEMENTARY,
     NEARLY,
@@ -68,6 +68,10 @@ class JointTerms:
         loss += 8.0 * factor * UNIT * abs(computed) + factor * off * float(self.cost.sum()) * NEARLY
         return loss + (of_w + of_bias) * (1.0 + factor * gamma(W.size + 16))
 
+    def most_moved(self, size: int) -> float:
+        """By how much, all together, multipliers may be moved on their way to feasible ones for a plain claim."""
+        return 4.0 * UNIT * float(self.cost.max()) * size
+
     def dual_lost(self, dual: float, alpha: Vector, moved: float, induced: Vector, squares: Vector) -> float:
         """By how much plain arithmetic may be wrong about a dual objective near ``dual``, once alpha moved a little."""
         n, k = alpha.shape
@@ -88,7 +92,6 @@ class JointTerms:
         rows, n = np.arange(len(self.position)), len(self.position)
         f, wrong = np.empty((n, len(b))), np.zeros(n)
         # Only differences of scores matter: they are taken before anything is rounded.
-        base = np.empty(n), np.empty(n)
         high, low = np.empty((n, len(b))), np.empty((n, len(b)))
         for m, score in enumerate(scores):
             high[:, m], low[:, m] = two_sum(score.value, b[m])
@@ -100,19 +103,19 @@ class JointTerms:
             f[:, m], lost = two_sum(high[:, m], -base[0])
             f[:, m] += lost + (low[:, m] - base[1])
         off = 2.0 * wrong + 4.0 * UNIT * np.abs(f).max(axis=1)
-        off += 4.0 * UNIT * UNIT * np.abs(high).max(axis=1)  # of the low parts
+        off += 8.0 * UNIT * UNIT * np.abs(high).max(axis=1)  # of the low parts
         off = np.where(f.any(axis=1), off, 2.0 * wrong)
         if self.loss == "crammer_singer":
             raised = f + 1.0
             raised[rows, self.position] = -np.inf
-            slack, inexact = raised.max(axis=1), (raised - 1.0 != f).any(axis=1)
-            off += np.where(inexact & (off > 0.0), 2.0 * UNIT * np.abs(slack), 0.0)
+            slack = raised.max(axis=1)
+            off += np.where(off > 0.0, 2.0 * UNIT * np.abs(slack), 0.0)
             return np.maximum(slack - factor * off, 0.0), np.maximum(slack + factor * off, 0.0)
         top = f.max(axis=1)
         value = np.log1p(np.maximum(np.exp(f - top[:, None]).sum(axis=1) - 1.0, 0.0)) + top
         roundings = (4.0 * ELEMENTARY + 8.0 + len(b)) * UNIT
         off = factor * (off + roundings * (1.0 + np.abs(value) + np.abs(top)))
-        return np.maximum(value - off, 0.0), value + off
+        return np.maximum(value - off, 0.0), value + off + VANISHING
 
     def dual(self, alpha: Vector, induced: list[Approximate], *, factor: float = 1.0) -> Interval:
         """Lower and upper bound of the dual objective of multipliers that are feasible, one column a class."""

@@ -14,7 +14,6 @@ from maxmargin.certificates.arithmetic import FARTHEST, class_costs
 from maxmargin.certificates.joint_arithmetic import JointTerms
 from maxmargin.certificates.optimality import OptimalityCertificate
 from maxmargin.certificates.rounding import (
-    UNIT,
     Approximate,
     combination_off,
     exact_combination,
@@ -33,9 +32,12 @@ from maxmargin.certificates.verdict import (
     Proven,
     Verdict,
     all_finite,
+    known_class_weight,
     known_labels,
     plain_matrix,
     plain_weights,
+    usable_scale,
+    verdict_of,
 )
 
 Vector = NDArray[np.float64]
@@ -94,6 +96,7 @@ class CombinedCertificate:
         """Largest possible ‖w − w*‖ of any part."""
         return max(part.distance_bound for part in self.parts)
 
+    @verdict_of
     def verify(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, max_gap: float | None = None
     ) -> Verdict:
@@ -104,10 +107,12 @@ class CombinedCertificate:
         if not checks.note("labels", known_labels(labels, self.classes), "y, or the list of classes, is another one"):
             return checks.rejected(max_gap)
         shaped = X.ndim == 2 and X.shape[0] == len(labels) and weight is not None
-        whole = len(self.parts) == len(self._jobs()) and all(len(part.alpha) == len(labels) for part in self.parts)
+        whole = len(self.parts) == len(self._jobs()) > 0 and self.scheme in ("ovr", "ovo")
+        whole = whole and all(np.shape(part.alpha) == labels.shape for part in self.parts)
         found = f"{len(self.parts)} machines, X of shape {X.shape}, {len(labels)} labels"
         checks.note("shape", shaped and whole, found)
         alike = all(_same(getattr(part, name), getattr(self, name)) for part in self.parts for name in SAME)
+        alike = alike and known_class_weight(self.class_weight)
         checks.note("parts", alike, "the machines do not share loss, C, penalty, bias and tolerance")
         asked = [np.array_equal(part.classes, np.array([False, True])) for part in self.parts]  # type: ignore[arg-type]
         plain = all(asked) and all(part.class_weight is None for part in self.parts)
@@ -188,18 +193,21 @@ class JointCertificate:
         """Largest possible distance of all weights together from the optimal ones."""
         return math.sqrt(2.0 * max(0.0, self.primal - self.dual))
 
+    @verdict_of
     def verify(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, max_gap: float | None = None
     ) -> Verdict:
         """Recompute primal, dual and gap from data, hyperplanes and dual point."""
         checks, X, labels = Checks(), plain_matrix(X), np.asarray(y).ravel()
-        max_gap, k, n = self.tol if max_gap is None else max_gap, len(self.classes), len(labels)
+        max_gap, k, n = self.tol if max_gap is None else max_gap, int(np.size(self.classes)), len(labels)
         weight = plain_weights(sample_weight, n)
         fits = X.ndim == 2 and X.shape[0] == n and weight is not None
-        fits = fits and self.coef.shape == (k, X.shape[1]) and self.intercept.shape == (k,)
-        checks.note("shape", fits and self.alpha.shape == (n, k), f"{k} classes, X of shape {X.shape}, {n} labels")
+        fits = fits and np.shape(self.coef) == (k, X.shape[1]) and np.shape(self.intercept) == (k,)
+        checks.note("shape", fits and np.shape(self.alpha) == (n, k), f"{k} classes, X of shape {X.shape}, {n} labels")
         checks.note("labels", known_labels(labels, self.classes), "y, or the list of classes, is another one")
-        checks.note("loss", self.loss in ("crammer_singer", "multinomial"), f"nobody knows the loss {self.loss!r}")
+        known = self.loss in ("crammer_singer", "multinomial") and usable_scale(self.penalty_scale)
+        known = known and known_class_weight(self.class_weight)
+        checks.note("loss", known, f"nobody knows the loss {self.loss!r} with these parameters")
         if checks.failed or weight is None:
             return checks.rejected(max_gap)
         position = np.searchsorted(self.classes, labels)
@@ -252,6 +260,6 @@ class JointCertificate:
         primal, dual = terms.primal(self.coef, self.intercept, scores), terms.dual(self.alpha, induced)
         largest, lines = float(norms.max(initial=0.0)), np.stack([part.value for part in induced])
         above = terms.primal_above(self.primal, self.coef, self.intercept, most, largest, factor=FARTHEST)
-        moved = 2.0 * UNIT * float(terms.cost.max()) * self.alpha.size
+        moved = terms.most_moved(self.alpha.size)
         below = FARTHEST * terms.dual_lost(self.dual, self.alpha, moved, lines, norms * norms)
         return Proven(primal, dual, (above - self.primal, below))

@@ -33,12 +33,17 @@ from maxmargin.certificates.verdict import (
     Proven,
     Verdict,
     all_finite,
+    known_class_weight,
     known_labels,
     plain_matrix,
     plain_weights,
+    usable_scale,
+    verdict_of,
 )
 
 Vector = NDArray[np.float64]
+
+NO_HARD_MARGIN = ("logistic", "epsilon_insensitive", "squared_epsilon_insensitive")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -98,6 +103,7 @@ class OptimalityCertificate:
     def regression(self) -> bool:
         return self.loss.endswith("epsilon_insensitive")
 
+    @verdict_of
     def verify(
         self, X: Any, y: Any, sample_weight: ArrayLike | None = None, *, max_gap: float | None = None
     ) -> Verdict:
@@ -111,16 +117,24 @@ class OptimalityCertificate:
         checks, X, labels = Checks(), plain_matrix(X), np.asarray(y).ravel()
         max_gap = self.tol if max_gap is None else max_gap
         weight = plain_weights(sample_weight, len(labels))
-        fits = X.ndim == 2 and X.shape == (len(labels), len(self.coef)) and len(self.alpha) == len(labels)
+        fits = (
+            X.ndim == 2 and np.shape(self.coef) == X.shape[1:] and np.shape(self.alpha) == X.shape[:1] == labels.shape
+        )
         if not checks.note("shape", fits and weight is not None, self._shapes(X, labels)) or weight is None:
             return checks.rejected(max_gap)
         h = arithmetic_of(self.loss, self.power, self.epsilon)
         known = h is not None and self.penalty in ("l1", "l2") and (self.classes is None) == self.regression
-        what = f"nobody knows loss {self.loss!r} with penalty {self.penalty!r}"
+        known = known and (np.inf > self.C or self.loss not in NO_HARD_MARGIN) and usable_scale(self.penalty_scale)
+        known = known and known_class_weight(self.class_weight)
+        what = f"nobody knows loss {self.loss!r} with penalty {self.penalty!r}, C={self.C!r} and these class weights"
         if not checks.note("loss", known, what) or h is None:
             return checks.rejected(max_gap)
         if self.classes is None:
-            sign, target = np.ones(len(labels)), np.asarray(labels, dtype=np.float64)
+            try:
+                sign, target = np.ones(len(labels)), np.asarray(labels, dtype=np.float64)
+            except (TypeError, ValueError):
+                checks.note("labels", False, "y holds something that is no number")
+                return checks.rejected(max_gap)
         else:
             two = len(self.classes) == 2 and known_labels(labels, self.classes)
             if not checks.note("labels", two, f"y is not made of the two classes {self.classes!r}"):
@@ -143,8 +157,8 @@ class OptimalityCertificate:
 
     def _shapes(self, X: Any, labels: NDArray[Any]) -> str:
         return (
-            f"the claim is about {len(self.alpha)} rows and {len(self.coef)} columns; X has shape {X.shape}, y has "
-            f"{len(labels)} entries, and weights must be one or as many"
+            f"the claim is about {np.shape(self.alpha)} rows and {np.shape(self.coef)} columns; X has shape {X.shape}, "
+            f"y has {len(labels)} entries, and weights must be one or as many"
         )
 
     def _usable(self, cost: Vector, weight: Vector, sign: Vector) -> bool:

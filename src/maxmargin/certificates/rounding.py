@@ -28,6 +28,7 @@ ELEMENTARY = 4.0  # units in the last place: each is two UNITs
 BLOCK = 128  # terms that are added in any order; few, so that little can be lost
 FEW = 2048  # terms that are added exactly
 TINY = 1e-150  # added to norms: the squares of smaller numbers vanish
+VANISHED = 1e-300  # more than all products of a row that are too small for a float
 NEARLY = 1.0 + 1e-6  # norms of at most a thousand million numbers are rounded by less
 ROWS_AT_ONCE = 1 << 20  # numbers of X that exact products look at together
 SLICES = 3  # of a sum: each takes some forty bits exactly, what remains is beyond twice the working precision
@@ -67,10 +68,6 @@ class Interval:
 
     low: float
     high: float
-
-    @property
-    def width(self) -> float:
-        return self.high - self.low
 
     def __add__(self, other: Interval) -> Interval:
         low, high = self.low + other.low, self.high + other.high
@@ -116,7 +113,7 @@ def _exact_sum(terms: list[float]) -> float:
 def square_norm(v: Vector, off: float = 0.0, *, factor: float = 1.0) -> Interval:
     """‖v‖², where v is wrong by at most ``off`` in the 2-norm; what is too small to be squared counts as TINY."""
     square = total(v * v, 0.0, factor=factor)
-    extra = factor * 2.0 * UNIT
+    extra = factor * 4.0 * UNIT
     low = max(0.0, math.sqrt(max(0.0, square.low * (1.0 - extra))) - factor * off)
     high = math.sqrt(max(0.0, square.high) * (1.0 + extra)) * (1.0 + 2.0 * UNIT) + factor * off
     if high == 0.0 and not v.any():
@@ -191,7 +188,7 @@ def row_norms(X: Any) -> Vector:
 def scores_off(n_products: int, size_of_w: float, norms: Vector) -> Vector:
     """Bound on the error of ⟨w, x_i⟩ by any order of additions; ``size_of_w`` is at least ‖w‖."""
     factor = gamma(n_products + 3) * NEARLY * size_of_w
-    return factor * norms + factor * TINY
+    return factor * norms + (factor * TINY + VANISHED if size_of_w else 0.0)
 
 
 def combination_off(n_rows: int, alpha: Vector, norms: Vector) -> float:
@@ -215,7 +212,7 @@ def size_by_squares(alpha: Vector, squares: Vector) -> float:
 def exact_scores_off(n_products: int, size_of_w: float, norms: Vector) -> Vector:
     """The same for scores of twice the working precision, whose tail is kept."""
     factor = doubled(n_products) * NEARLY * size_of_w
-    return factor * norms + factor * TINY
+    return factor * norms + (factor * TINY + VANISHED if size_of_w else 0.0)
 
 
 def exact_combination_off(alpha: Vector, induced: Vector, norms: Vector) -> float:
@@ -267,7 +264,9 @@ def doubled(n_terms: int) -> float:
 
 def _added(p: Vector, error: Vector, axis: int) -> tuple[Vector, Vector]:
     """Sums along an axis of a dense array."""
-    return _sliced(p, error, lambda a: a.sum(axis=axis), lambda a: a.max(axis=axis, keepdims=True), p.shape[axis])
+    return _sliced(
+        p, error, lambda a: a.sum(axis=axis), lambda a: a.max(axis=axis, keepdims=True, initial=0.0), p.shape[axis]
+    )
 
 
 def _gathered(p: Vector, error: Vector, place: NDArray[Any], size: int) -> tuple[Vector, Vector]:

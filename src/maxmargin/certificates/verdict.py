@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import wraps
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -155,6 +158,34 @@ def plain_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector | None
     except (TypeError, ValueError):
         return None
     return np.broadcast_to(weight, (n_rows,)) if weight.shape in ((), (n_rows,)) else None
+
+
+def known_class_weight(class_weight: Any) -> bool:
+    """Whether it is something that a fit takes."""
+    if isinstance(class_weight, dict):
+        return all(isinstance(value, Real) and 0.0 <= float(value) < math.inf for value in class_weight.values())
+    return class_weight is None or (isinstance(class_weight, str) and class_weight == "balanced")
+
+
+def usable_scale(scale: float | None) -> bool:
+    """Whether a penalty on the bias, if there is one, has a scale that a fit takes."""
+    return scale is None or (isinstance(scale, Real) and 1e-50 < float(scale) < 1e50)
+
+
+def verdict_of(verify: Callable[..., Verdict]) -> Callable[..., Verdict]:
+    """A verification whose arithmetic breaks down, on numbers that no fit claims, is a rejection, not an error."""
+
+    @wraps(verify)
+    def guarded(*args: Any, **options: Any) -> Verdict:
+        try:
+            with np.errstate(all="ignore"):
+                return verify(*args, **options)
+        except ArithmeticError as error:
+            checks = Checks()
+            checks.note("arithmetic", False, f"the numbers are too large, or too small, to compute with ({error})")
+            return checks.rejected()
+
+    return guarded
 
 
 def all_finite(*parts: Any) -> bool:

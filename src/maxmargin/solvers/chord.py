@@ -125,7 +125,10 @@ class Chord:
     def _solution(self, problem: Problem, C: float, tol: float, steps: int) -> Solution | None:
         assert self.w is not None
         w = self.w.copy()
-        primal, dual = self._values(C)
+        # Scores that were moved step by step drift; what is claimed is computed from w itself.
+        scores = np.empty_like(self.scores)
+        _core.scores(self.unit.rows, w, 0.0, scores, self.n_threads, self.watch.core)
+        primal, dual = problem.objective(0.5 * float(w @ w), scores + self.b, self.b), self._values(C)[1]
         found = claim(
             problem, C * self.u, w, self.b, tol, self.n_threads, primal=primal, dual=dual, induced=C * self.pull
         )  # fmt: skip

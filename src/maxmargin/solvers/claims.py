@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
-from maxmargin.certificates.arithmetic import CAREFUL, Terms, arithmetic_of
+from maxmargin.certificates.arithmetic import CAREFUL, Terms, arithmetic_of, most_moved
 from maxmargin.certificates.rounding import (
     NEARLY,
     TINY,
@@ -38,6 +38,7 @@ MATTERS = 0.02  # of the gap: rounding below that is not worth better arithmetic
 LENGTHENED = 6  # times at most, each by what is missing, until the margins of a hard margin are certain
 MOST_RATIO = 2.0**20  # of the largest multiplier to the one that takes up what is missing from the balance
 FLOOR = 1e-9  # more than the share of the objective at w = 0 that a relative gap is measured with at least
+HALF = 26  # bits: whole numbers of units are added up in two halves
 SMALLEST = 1e-280  # multipliers below vanish
 
 
@@ -71,7 +72,7 @@ def claim(
     as good as what it loses is little beside the gap.
     """
     statement = _Statement(problem, alpha, w, b, n_threads)
-    if problem.nnz > SMALL and not problem.hard:
+    if problem.nnz > SMALL and not problem.hard and statement.moved <= most_moved(alpha):
         found = statement.plain(primal, dual, induced)
         if statement.excess > 0.0:
             by = 1.0 / (1.0 + statement.excess)
@@ -199,17 +200,31 @@ def exactly_balanced(problem: Problem, alpha: Vector) -> tuple[Vector, float]:
     if abs(alpha[chosen]) < SMALLEST:
         return np.zeros_like(alpha), float(np.abs(alpha).sum())
     unit = float(np.spacing(abs(alpha[chosen]) + 2.0 * abs(excess)))
+    coarsest = float(np.spacing(abs(alpha[largest])))
+    while unit <= 4.0 * coarsest:
+        out, moved = _balanced_on_grid(alpha, sign, upper, chosen, unit, signed=problem.loss.regression)
+        if out is not None:
+            return out, moved
+        unit *= 2.0
+    return np.zeros_like(alpha), float(np.abs(alpha).sum())
+
+
+def _balanced_on_grid(
+    alpha: Vector, sign: Vector, upper: Vector, chosen: int, unit: float, *, signed: bool
+) -> tuple[Vector | None, float]:
+    """Whole numbers of units that balance, and Σ |change|; None if a multiplier would need more than 53 bits."""
     out = np.empty_like(alpha)
     high, low, moved = _core.to_grid(alpha, sign, unit, out)
-    missing = (high << 26) + low  # in units
-    moved = (moved + abs(missing) * unit) * NEARLY
-    if missing:
-        taken = float(out[chosen] - sign[chosen] * missing * unit)
-        if (-upper[chosen] if problem.loss.regression else 0.0) <= taken <= upper[chosen]:
-            out[chosen] = taken
-        else:
-            _take_from_the_largest(out, sign, missing, unit)
-    return out, moved
+    missing = (high << HALF) + low  # in units
+    if not missing:
+        return out, moved * NEARLY
+    taken = float(out[chosen] - sign[chosen] * missing * unit)
+    if (-upper[chosen] if signed else 0.0) <= taken <= upper[chosen]:
+        out[chosen] = taken
+    else:
+        _take_from_the_largest(out, sign, missing, unit)
+    high, low, _ = _core.to_grid(out, sign, unit, np.empty_like(out))
+    return (None if (high << HALF) + low else out), (moved + abs(missing) * unit) * NEARLY
 
 
 def _take_from_the_largest(alpha: Vector, sign: Vector, missing: int, unit: float) -> None:

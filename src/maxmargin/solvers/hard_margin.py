@@ -57,6 +57,7 @@ class HardMargin:
         """Status INFEASIBLE if no hyperplane was found; the caller may then look for the proof that there is none."""
         watch = watch or Watch()
         history, n_iter, best = History(), 0, None
+        status: Status
         soft: Solution | Vector | None = start
         C = 10.0 / max(float(problem.squared_norms.mean()), 1e-300)
         largest = LARGEST / max(float(problem.squared_norms.max()), 1e-300)
@@ -71,7 +72,10 @@ class HardMargin:
             if best is not None and best.gap <= self.tol:
                 return self._finish(best, Status.CONVERGED, history, n_iter, watch)
             if answer.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
-                return self._finish(best or answer, answer.status, history, n_iter, watch)
+                if best is None and answer.status is Status.INTERRUPTED:
+                    raise KeyboardInterrupt  # a soft hyperplane says nothing about a hard margin
+                status = Status.INFEASIBLE if best is None else answer.status
+                return self._finish(best or answer, status, history, n_iter, watch)
             # Rows at their bound take part at the new one, too.
             soft = np.where(answer.alpha >= part.cost * (1.0 - 1e-9), 100.0 * part.cost, answer.alpha)
             C *= 100.0

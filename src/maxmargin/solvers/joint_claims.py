@@ -19,13 +19,11 @@ from maxmargin.certificates.arithmetic import CAREFUL
 from maxmargin.certificates.joint_arithmetic import JointTerms
 from maxmargin.certificates.rounding import Approximate, exact_combination_off, exact_scores_off, norm
 from maxmargin.solution import relative_gap
-from maxmargin.solvers.claims import MATTERS, SMALL, Claim
+from maxmargin.solvers.claims import HALF, MATTERS, SMALL, Claim
 from maxmargin.solvers.joint_point import JointPoint, JointProblem
 
 Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
-
-HALF = 26  # bits: sums of the two halves of many whole numbers do not overflow
 
 
 def joint_claim(problem: JointProblem, point: JointPoint, tol: float, n_threads: int) -> Claim:
@@ -33,7 +31,7 @@ def joint_claim(problem: JointProblem, point: JointPoint, tol: float, n_threads:
     scale = problem.bias.value if problem.bias.penalised else 0.0
     terms = JointTerms(problem.loss, problem.own[1], problem.cost, scale)
     alpha, moved = exactly_circulating(problem, point.alpha)
-    if problem.nnz > SMALL:
+    if problem.nnz > SMALL and moved <= terms.most_moved(alpha.size):
         largest = math.sqrt(float(problem.squared_norms.max()))
         high = terms.primal_above(point.primal, point.W, point.b, problem.longest_row, largest, factor=CAREFUL)
         lost = CAREFUL * terms.dual_lost(point.dual, point.alpha, moved, point.induced, problem.squared_norms)

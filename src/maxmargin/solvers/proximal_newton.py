@@ -113,9 +113,10 @@ class _Run:
         except _core.DeadlineReached:
             status = Status.TIME_LIMIT
         best = self.best if self.best is not None else self._certify()
-        point = Point(
-            best.alpha, best.w, best.b, best.interval, best.primal, best.dual, best.gap, best.scores, best.induced
-        )
+        scores = np.empty_like(best.scores)  # those of the steps have drifted
+        _core.scores(self.problem.rows, best.w, 0.0, scores, self.n_threads)
+        primal = self.problem.objective(float(np.abs(best.w).sum()), scores + best.b, best.b)
+        point = Point(best.alpha, best.w, best.b, best.interval, primal, best.dual, best.gap, best.scores, best.induced)
         return as_solution(
             self.problem, point, status, self.solver.tol, self.history, self.n_iter, self.watch, self.solver.name,
             self.solver.reason, n_threads=self.n_threads,
