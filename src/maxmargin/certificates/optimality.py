@@ -122,38 +122,41 @@ class OptimalityCertificate:
         )
         if not checks.note("shape", fits and weight is not None, self._shapes(X, labels)) or weight is None:
             return checks.rejected(max_gap)
+        terms = self._terms(X, labels, weight, checks)
+        return checks.rejected(max_gap) if terms is None else _Check(self, terms, X, checks).verdict(max_gap)
+
+    def _terms(self, X: Any, labels: NDArray[Any], weight: Vector, checks: Checks) -> Terms | None:
+        """The problem that the claim is about; None, with a note, if there is no such problem."""
         h = arithmetic_of(self.loss, self.power, self.epsilon)
         known = h is not None and self.penalty in ("l1", "l2") and (self.classes is None) == self.regression
         known = known and (np.inf > self.C or self.loss not in NO_HARD_MARGIN) and usable_scale(self.penalty_scale)
         known = known and known_class_weight(self.class_weight)
         what = f"nobody knows loss {self.loss!r} with penalty {self.penalty!r}, C={self.C!r} and these class weights"
         if not checks.note("loss", known, what) or h is None:
-            return checks.rejected(max_gap)
+            return None
         if self.classes is None:
             try:
                 sign, target = np.ones(len(labels)), np.asarray(labels, dtype=np.float64)
             except (TypeError, ValueError):
                 checks.note("labels", False, "y holds something that is no number")
-                return checks.rejected(max_gap)
+                return None
         else:
             two = len(self.classes) == 2 and known_labels(labels, self.classes)
             if not checks.note("labels", two, f"y is not made of the two classes {self.classes!r}"):
-                return checks.rejected(max_gap)
+                return None
             position = (labels == self.classes[1]).astype(np.intp)
             sign, target = 2.0 * position - 1.0, np.full(len(labels), h.margin)
             weight = class_costs(weight, position, self.classes.tolist(), self.class_weight)
         numbers = (self.primal, self.dual, self.gap, self.intercept, self.tol)
         finite = all_finite(X, weight, target, self.coef, self.alpha, numbers)
         if not checks.note("finite", finite, "NaN or infinity among the data or the claims"):
-            return checks.rejected(max_gap)
-        with np.errstate(over="ignore"):
-            cost = np.where(weight > 0.0, 1.0, 0.0) if np.inf == self.C else self.C * weight
+            return None
+        hard = np.inf == self.C
+        cost = np.where(weight > 0.0, 1.0, 0.0) if hard else self.C * weight
         usable = self._usable(cost, weight, sign)
-        if not checks.note("weights", usable, "C or a weight is negative, or a class has none"):
-            return checks.rejected(max_gap)
+        checks.note("weights", usable, "C or a weight is negative, or a class has none")
         scale = float(self.penalty_scale or 0.0)
-        terms = Terms(h, sign, target, cost, self.penalty, scale, hard=np.inf == self.C)
-        return _Check(self, terms, X, checks).verdict(max_gap)
+        return Terms(h, sign, target, cost, self.penalty, scale, hard) if usable else None
 
     def _shapes(self, X: Any, labels: NDArray[Any]) -> str:
         return (
