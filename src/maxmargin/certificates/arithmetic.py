@@ -1,7 +1,7 @@
 """Primal and dual objective of a hyperplane and a dual point, with everything that rounding may have changed.
 
-The losses once more, in plain arithmetic: nothing here is shared with ``losses`` or the solvers. Every loss is h(r) of
-a residual r = target − sign·score, with slope h' and conjugate h*. :class:`Terms` is the one place where objectives are
+The losses once more, in plain arithmetic that imports neither ``losses`` nor solvers. Every loss is h(r) of a
+residual r = target − sign·score, with slope h' and conjugate h*. :class:`Terms` is the one place where objectives are
 stated: solvers state their claims with it, from products by the core, and certificates check them with it, from
 products by NumPy. A solver widens all rounding by :data:`CAREFUL`, so that whoever checks its claim finds it true.
 """

@@ -199,7 +199,7 @@ def _certificate(outcome: Outcome) -> str:
     ]
     words = f"<p><strong>{escape(certificate_in_words(outcome))}</strong></p>"
     how = (
-        '<p class="soft">Checked after the fit by arithmetic that shares no code with the solver: one matrix product '
+        '<p class="soft">Checked after the fit by plain arithmetic, rounding included, without the solver: one matrix product '
         "for the hyperplane's objective, one for the lower bound (weak duality).</p>"
     )
     kinds = {Proof.PROVEN: "verdict", Proof.HONEST: "verdict early", Proof.REJECTED: "verdict bad"}
