@@ -199,8 +199,8 @@ def _certificate(outcome: Outcome) -> str:
     ]
     words = f"<p><strong>{escape(certificate_in_words(outcome))}</strong></p>"
     how = (
-        '<p class="soft">Checked after the fit by plain arithmetic, rounding included, without the solver: one matrix product '
-        "for the hyperplane's objective, one for the lower bound (weak duality).</p>"
+        '<p class="soft">Checked after the fit by plain arithmetic, rounding included, without the solver: one matrix '
+        "product for the hyperplane's objective, one for the lower bound (weak duality).</p>"
     )
     kinds = {Proof.PROVEN: "verdict", Proof.HONEST: "verdict early", Proof.REJECTED: "verdict bad"}
     kind = kinds[outcome.verdict.outcome]
