@@ -83,7 +83,7 @@ def river_rates(X: Any, y: Any) -> dict[str, float]:
 
 
 def passes(name: str, X: Any, y: Any, repeats: int, with_river: bool) -> None:
-    rows = check_rows(X)[1]
+    rows = check_rows(X).core
     size = X.data.nbytes + X.indices.nbytes + X.indptr.nbytes if sp.issparse(X) else X.nbytes
     read = best_of(repeats, lambda: _core.all_finite(rows, 1))
     amount = X.data.nbytes if sp.issparse(X) else X.nbytes
@@ -105,7 +105,7 @@ def passes(name: str, X: Any, y: Any, repeats: int, with_river: bool) -> None:
 def pass_alone(machine: Any, X: Any, y: Any, repeats: int) -> float:
     """The core's pass, without checks and labels."""
     machine.fit(X, y)  # sets it up
-    rows = check_rows(X)[1]
+    rows = check_rows(X).core
     target = np.asarray(y, dtype=np.float64)
 
     def once() -> None:
@@ -120,7 +120,7 @@ def pocket(repeats: int) -> None:
     rng = np.random.default_rng(0)
     X = rng.standard_normal((5000, 20))
     y = np.where(X[:, 0] + rng.standard_normal(5000) > 0, 1, -1)
-    rows = check_rows(X)[1]
+    rows = check_rows(X).core
     w, target = rng.standard_normal(20), y.astype(np.float64)
     sweep = best_of(200, lambda: _core.count_errors(rows, target, w, 0.1))
     read = best_of(200, lambda: _core.all_finite(rows, 1))

@@ -304,14 +304,6 @@ void bind_online(nb::module_& m) {
             return core().count_errors(rows.view, y.data(), w.data(), b, rows.view.n_rows + 1);
         },
         "rows"_a, "y"_a.noconvert(), "w"_a.noconvert(), "b"_a);
-    m.def(
-        "all_finite",
-        [](Rows& rows, int n_threads) {
-            const auto [finite, digest] = look_at(rows, n_threads);
-            rows.digest = digest;
-            return finite;
-        },
-        "rows"_a, "n_threads"_a);
 }
 
 #undef MAXMARGIN_FIELD

@@ -41,7 +41,7 @@ void expect(bool holds, const std::string& what) {
 struct Rows {
     RowsView view;
     nb::object owner;                     // keeps the arrays alive
-    std::optional<std::uint64_t> digest;  // of the values, when they were found to be finite
+    std::optional<std::uint64_t> digest;  // of the values, when they were surveyed
 };
 
 // Vector loads and references need aligned numbers; a view into bytes may start anywhere.
@@ -161,14 +161,6 @@ auto run(int n_threads, PyWatch* watch, Body body) {
     } catch (const Interrupted&) {
         raise_stop(*watch);
     }
-}
-
-// Whether all values of the rows are finite, and their digest.
-std::pair<bool, std::uint64_t> look_at(const Rows& rows, int n_threads) {
-    std::uint64_t digest = 0;
-    const bool finite = run(n_threads, nullptr,
-                            [&](const Execution& how) { return core().all_finite(rows.view, how, &digest); });
-    return {finite, digest};
 }
 
 // --- lengths -----------------------------------------------------------------------------------------------

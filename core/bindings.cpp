@@ -146,6 +146,19 @@ void bind_products(nb::module_& m) {
         },
         "rows"_a, "out"_a.noconvert(), "n_threads"_a);
     m.def(
+        "survey",
+        [](Rows& rows, Out squared_norms, Out column_squares, int n_threads) {
+            const bool dense = rows.view.layout == RowsView::Layout::dense;
+            at(squared_norms, rows.view.n_rows, "squared_norms");
+            at(column_squares, dense ? rows.view.n_cols : 0, "column_squares");
+            const Survey found = run(n_threads, nullptr, [&](const Execution& how) {
+                return core().survey(rows.view, squared_norms.data(), column_squares.data(), how);
+            });
+            rows.digest = found.digest;
+            return nb::make_tuple(found.finite, found.largest, found.longest_row);
+        },
+        "rows"_a, "squared_norms"_a.noconvert(), "column_squares"_a.noconvert(), "n_threads"_a);
+    m.def(
         "normal_matrix",
         [](const Rows& rows, In D, double bias, Array<double, 2> H, const Blas& blas, int n_threads,
            PyWatch* watch, bool add) {
@@ -256,7 +269,9 @@ NB_MODULE(_core, m) {
         .def(
             "unchanged",
             [](const Rows& r, int n_threads) {
-                return !r.digest || look_at(r, n_threads).second == *r.digest;
+                return !r.digest || run(n_threads, nullptr, [&](const Execution& how) {
+                    return core().digest(r.view, how) == *r.digest;
+                });
             },
             "n_threads"_a)
         .def_static("dense", &dense_rows<float>, "X"_a.noconvert())

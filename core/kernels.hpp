@@ -255,6 +255,14 @@ struct DualState {
     OnlineCounts counts;
 };
 
+// What one visit to all values says.
+struct Survey {
+    bool finite = true;
+    double largest = 0.0;  // |value|; without meaning unless all are finite
+    index_t longest_row = 0;
+    std::uint64_t digest = 0;
+};
+
 struct Kernels {
     const char* name;
     // out_i = <x_i, w> + bias
@@ -291,7 +299,9 @@ struct Kernels {
     JointReport (*joint_epoch)(const RowsView&, JointState&, Watch*);
     // Sweeps over the coordinates of a quadratic with an l1 penalty; how many were needed
     index_t (*lasso_sweeps)(LassoState&, index_t max_sweeps, double tol, Watch*);
-    bool (*all_finite)(const RowsView&, const Execution&, std::uint64_t* digest);
+    // One visit before a fit; column_squares, Σ_i x_ij², is for dense rows only, else left alone
+    Survey (*survey)(const RowsView&, double* squared_norms, double* column_squares, const Execution&);
+    std::uint64_t (*digest)(const RowsView&, const Execution&);
     // Each takes the rows order[begin..end) (begin..end without an order) and returns where it stopped: at
     // the end, when the watch says so, when somebody wants to look, or when the machine has diverged.
     index_t (*online_rows)(const RowsView&, const double* y, const std::int64_t* order, index_t begin,

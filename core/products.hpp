@@ -62,28 +62,6 @@ std::uint64_t digest_of(const T* x, index_t n) {
     return mixed;
 }
 
-// Whether every value is finite; and, in the same pass, the digest of all values.
-inline bool all_finite(const RowsView& view, const Execution& how, std::uint64_t* digest) {
-    return visit(view, [&](auto rows) {
-        const index_t n = rows.n_values(), size = index_t{1} << 18, n_tasks = (n + size - 1) / size;
-        Buffer bad(n_tasks), parts(n_tasks);
-        for_tasks(n_tasks, worth(how, n), [&](index_t task) {
-            const auto* values = rows.values + task * size;
-            const index_t count = smaller(size, n - task * size);
-            if (!finite_values(values, count)) bad.data()[task] = 1.0;
-            const std::uint64_t part = digest_of(values, count);
-            __builtin_memcpy(parts.data() + task, &part, sizeof part);
-        });
-        double total = 0.0;
-        *digest = 0;
-        for (index_t task = 0; task < n_tasks; ++task) {
-            total += bad.data()[task];
-            *digest = *digest * digest_factor + bits_of(parts.data()[task]);
-        }
-        return total == 0.0;
-    });
-}
-
 // How many partial results a sum over rows is split into: by the data alone, at most 16, two or 16 MB, and
 // so few that adding them up stays cheap beside the work itself.
 inline index_t parts_for(index_t n_rows, index_t result_size, index_t work) {
@@ -116,6 +94,101 @@ class Parts {
     index_t n_parts_, size_;
     Buffer others_;
 };
+
+// Values that are looked at together, several times, while they are in the cache.
+inline constexpr index_t survey_values = 1 << 14;
+
+template <class Rows>
+index_t survey_parts(const Rows& rows) {
+    // Column sizes of dense rows are summed up part by part.
+    const index_t size = Rows::dense ? rows.n_cols : index_t{1};
+    return parts_for(rows.n_rows, size, rows.n_values() + rows.n_rows);
+}
+
+// body(begin, end) for blocks of rows between two rows; a row that is longer is a block of its own.
+template <class Rows, class Body>
+void for_blocks(const Rows& rows, index_t begin, index_t end, Body body) {
+    for (index_t from = begin, to; from < end; from = to) {
+        for (to = from + 1; to < end && rows.place(to + 1) - rows.place(from) <= survey_values;) ++to;
+        body(from, to);
+    }
+}
+
+inline std::uint64_t mix(std::uint64_t digest, std::uint64_t more) { return digest * digest_factor + more; }
+
+// The digest of all values, part by part and block by block.
+inline std::uint64_t digest(const RowsView& view, const Execution& how) {
+    return visit(view, [&](auto rows) {
+        const index_t n_parts = survey_parts(rows);
+        Buffer parts(n_parts);
+        for_tasks(n_parts, worth(how, rows.n_values()), [&](index_t p) {
+            std::uint64_t own = 0;
+            for_blocks(rows, part_begin(p, n_parts, rows.n_rows), part_begin(p + 1, n_parts, rows.n_rows),
+                       [&](index_t from, index_t to) {
+                           const index_t place = rows.place(from);
+                           own = mix(own, digest_of(rows.values + place, rows.place(to) - place));
+                       });
+            __builtin_memcpy(parts + p, &own, sizeof own);
+        });
+        std::uint64_t total = 0;
+        for (index_t p = 0; p < n_parts; ++p) total = mix(total, bits_of(parts.data()[p]));
+        return total;
+    });
+}
+
+template <class T>
+double largest_of(const T* x, index_t n, double before) {
+    T most[lanes];
+    for (int k = 0; k < lanes; ++k) most[k] = static_cast<T>(before);
+    const auto size = [](T a) { return a < T{0} ? -a : a; };
+    index_t j = 0;
+    for (; j + lanes <= n; j += lanes)
+        for (int k = 0; k < lanes; ++k) most[k] = size(x[j + k]) > most[k] ? size(x[j + k]) : most[k];
+    for (int k = 0; j < n; ++j, ++k) most[k] = size(x[j]) > most[k] ? size(x[j]) : most[k];
+    double total = before;
+    for (int k = 0; k < lanes; ++k) total = larger(total, static_cast<double>(most[k]));
+    return total;
+}
+
+// Everything that is asked of all values before a fit, in one visit: see Survey.
+inline Survey survey(const RowsView& view, double* squared_norms, double* column_squares,
+                     const Execution& how) {
+    return visit(view, [&](auto rows) {
+        using Typed = decltype(rows);
+        const index_t n_parts = survey_parts(rows), d = Typed::dense ? rows.n_cols : index_t{0};
+        Parts columns(column_squares, n_parts, d);
+        Buffer found(4 * n_parts);  // infinite values, largest value, longest row, digest
+        for_tasks(n_parts, worth(how, rows.n_values()), [&](index_t p) {
+            double *own = found + 4 * p, *sums = columns[p];
+            std::uint64_t of_part = 0;
+            for_blocks(rows, part_begin(p, n_parts, rows.n_rows), part_begin(p + 1, n_parts, rows.n_rows),
+                       [&](index_t from, index_t to) {
+                           const index_t place = rows.place(from), n = rows.place(to) - place;
+                           const auto* values = rows.values + place;
+                           if (!finite_values(values, n)) own[0] = 1.0;
+                           own[1] = largest_of(values, n, own[1]);
+                           of_part = mix(of_part, digest_of(values, n));
+                           for (index_t i = from; i < to; ++i) {
+                               squared_norms[i] = rows.squared_norm(i);
+                               own[2] =
+                                   larger(own[2], static_cast<double>(rows.place(i + 1) - rows.place(i)));
+                               rows.add_squares(i, sums);
+                           }
+                       });
+            __builtin_memcpy(own + 3, &of_part, sizeof of_part);
+        });
+        columns.add_up();
+        Survey all;
+        for (index_t p = 0; p < n_parts; ++p) {
+            const double* own = found + 4 * p;
+            all.finite = all.finite && own[0] == 0.0;
+            all.largest = larger(all.largest, own[1]);
+            all.longest_row = larger(all.longest_row, static_cast<index_t>(own[2]));
+            all.digest = mix(all.digest, bits_of(own[3]));
+        }
+        return all;
+    });
+}
 
 template <class T>
 void combine_rows(const DenseRows<T>& rows, const double* c, index_t begin, index_t end, double* out) {

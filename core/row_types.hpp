@@ -10,7 +10,9 @@ struct DenseRows {
     index_t n_rows, n_cols;
 
     const T* row(index_t i) const { return values + i * n_cols; }
-    index_t n_values() const { return n_rows * n_cols; }
+    static constexpr bool dense = true;
+    index_t place(index_t i) const { return i * n_cols; }  // of a row's first value
+    index_t n_values() const { return place(n_rows); }
     index_t cost() const { return n_cols; }
     double dot(index_t i, const double* w) const { return dense_dot(row(i), w, n_cols); }
     void axpy(index_t i, double c, double* out) const { dense_axpy(c, row(i), out, n_cols); }
@@ -22,6 +24,10 @@ struct DenseRows {
         for (index_t j = 0; j < n_cols; ++j) out[j] = 0.0;
     }
     double squared_norm(index_t i) const { return dense_dot(row(i), row(i), n_cols); }
+    void add_squares(index_t i, double* sums) const {
+        const T* x = row(i);
+        for (index_t j = 0; j < n_cols; ++j) sums[j] += static_cast<double>(x[j]) * static_cast<double>(x[j]);
+    }
 };
 
 template <class T, class I>
@@ -31,7 +37,9 @@ struct CsrRows {
     const I* indptr;
     index_t n_rows, n_cols;
 
-    index_t n_values() const { return static_cast<index_t>(indptr[n_rows]); }
+    static constexpr bool dense = false;
+    index_t place(index_t i) const { return static_cast<index_t>(indptr[i]); }
+    index_t n_values() const { return place(n_rows); }
     index_t cost() const { return n_rows > 0 ? static_cast<index_t>(indptr[n_rows]) / n_rows : 0; }
     double dot(index_t i, const double* w) const {
         double sum[4] = {};  // a single sum would wait for each addition
@@ -56,6 +64,7 @@ struct CsrRows {
         return dense_dot(values + indptr[i], values + indptr[i],
                          static_cast<index_t>(indptr[i + 1] - indptr[i]));
     }
+    void add_squares(index_t, double*) const {}  // a scatter: left to whoever asks for column sizes
 };
 
 template <class F>

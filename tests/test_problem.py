@@ -306,9 +306,9 @@ def test_other_numbers_are_converted(dtype):
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_contiguous_floats_are_not_copied(dtype):
     given = np.ascontiguousarray(X, dtype=dtype)
-    assert Problem.from_arrays(given, Y).X is given
+    assert Problem.from_arrays(given, Y).space.X is given
     sparse = sp.csr_array(given)
-    assert Problem.from_arrays(sparse, Y).X.data is sparse.data
+    assert Problem.from_arrays(sparse, Y).space.X.data is sparse.data
 
 
 def test_large_float32_values_are_finite():

@@ -125,10 +125,21 @@ void test_online(const Kernels& k, const Matrix& m) {
     test_online_rules(k, m);
     test_pocket_and_winnow(k, m);
     bool finite = true;
-    for (const double v : m.full) finite = finite && std::isfinite(v);
-    std::uint64_t digest = 0, of_one_thread = 1;
-    CHECK(k.all_finite(m.view(), Execution{2, nullptr}, &digest) == finite);
-    CHECK(k.all_finite(m.view(), Execution{1, nullptr}, &of_one_thread) == finite && digest == of_one_thread);
+    double largest = 0.0;
+    for (const double v : m.full)
+        finite = finite && std::isfinite(v), largest = std::max(largest, std::abs(v));
+    Vec norms(m.n), again(m.n), expected(m.n), columns(m.d), same_columns(m.d), sums(m.d);
+    k.squared_norms(m.view(), expected.data(), Execution{});
+    const Survey one = k.survey(m.view(), norms.data(), columns.data(), Execution{2, nullptr});
+    const Survey two = k.survey(m.view(), again.data(), same_columns.data(), Execution{1, nullptr});
+    CHECK(one.finite == finite && two.finite == finite && one.digest == two.digest);
+    CHECK(!finite || one.largest == largest);
+    CHECK(one.longest_row == two.longest_row && one.longest_row <= m.d);
+    CHECK(one.digest == k.digest(m.view(), Execution{2, nullptr}));
+    CHECK(same(norms, expected) && same(again, expected) && same(columns, same_columns));
+    for (index_t i = 0; i < m.n; ++i)
+        for (index_t j = 0; j < m.d; ++j) sums[j] += m.full[i * m.d + j] * m.full[i * m.d + j];
+    CHECK(m.view().layout != RowsView::Layout::dense || close(columns, sums));
 }
 
 }  // namespace

@@ -10,7 +10,6 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-import maxmargin._core as _core
 from maxmargin.positions import (
     InputError,
     as_array,
@@ -22,6 +21,7 @@ from maxmargin.positions import (
     shown,
 )
 from maxmargin.runtime import effective_threads
+from maxmargin.space import Rows
 
 Vector = NDArray[np.float64]
 
@@ -37,34 +37,37 @@ class LabelledRows:
     (array([0, 1, 0]), array([0.75, 1.5 , 0.75]))
     """
 
-    X: Any
-    rows: _core.Rows
+    space: Rows
     position: NDArray[np.intp]
     classes: NDArray[Any]
     weight: Vector
 
     @classmethod
     def from_arrays(
-        cls, X: Any, y: Any, sample_weight: ArrayLike | None = None, class_weight: dict[Any, float] | str | None = None
+        cls,
+        X: Any,
+        y: Any,
+        sample_weight: ArrayLike | None = None,
+        class_weight: dict[Any, float] | str | None = None,
+        n_threads: int | None = None,
     ) -> LabelledRows:
         """Check everything; float32 and float64 C-contiguous rows are not copied."""
-        X, rows = check_rows(X)
-        position, classes = check_labels(y, rows.shape[0])
-        weight = check_weights(sample_weight, rows.shape[0])
+        space = check_rows(X, n_threads)
+        position, classes = check_labels(y, space.n)
+        weight = check_weights(sample_weight, space.n)
         if sample_weight is None and class_weight is None:
-            return cls(X, rows, position, classes, weight)
+            return cls(space, position, classes, weight)
         with np.errstate(over="ignore", invalid="ignore"):  # check_costs speaks of it
             weight = weight * class_factors(class_weight, classes, position, weight)
         check_class_weights(weight, position, classes)
-        return cls(X, rows, position, classes, weight)
+        return cls(space, position, classes, weight)
 
     def pair(self, first: int, second: int) -> tuple[LabelledRows, NDArray[np.intp]]:
         """Only the rows of two classes, and where they were."""
         chosen = np.flatnonzero((self.position == first) | (self.position == second))
-        X, rows = check_rows(self.X[chosen])
         position = (self.position[chosen] == second).astype(np.intp)
         classes = self.classes[[first, second]]
-        return LabelledRows(X, rows, position, classes, self.weight[chosen]), chosen
+        return LabelledRows(self.space.take(chosen), position, classes, self.weight[chosen]), chosen
 
 
 def positive_number(name: str, value: Any, *, infinite: bool = False) -> float:
@@ -98,19 +101,18 @@ def _number_or_nan(value: Any) -> float:
         return np.nan
 
 
-def check_rows(X: Any) -> tuple[Any, _core.Rows]:
+def check_rows(X: Any, n_threads: int | None = None) -> Rows:
     """X as C-contiguous float32/float64 array or sorted CSR, without a copy where it already is one."""
     X = _canonical_csr(X) if sp.issparse(X) else _canonical_dense(X)
     if X.shape[0] < 1:
         raise InputError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")
     if X.shape[1] < 1:
         raise InputError(f"Found array with 0 feature(s) (shape={X.shape}) while a minimum of 1 is required.")
-    if sp.issparse(X):
-        X, rows = _rising_csr(X)
-    else:
-        rows = _core.Rows.dense(X)
-    _check_finite(X, rows)
-    return X, rows
+    threads = effective_threads(n_threads)
+    rows = _rising_csr(X, threads) if sp.issparse(X) else Rows.of(X, threads)
+    if not rows.facts.finite:
+        _refuse_infinite(rows.X)
+    return rows
 
 
 def _canonical_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -156,22 +158,21 @@ def _canonical_csr(X: Any) -> Any:
     return X
 
 
-def _rising_csr(X: Any) -> tuple[Any, _core.Rows]:
+def _rising_csr(X: Any, n_threads: int) -> Rows:
     """X with rising columns in every row, as the core wants them; a copy if they are not so already."""
     try:
-        return X, _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1])
+        return Rows.of(X, n_threads)
     except ValueError:
         X = X.copy()
         X.sum_duplicates()
     try:
-        return X, _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1])
+        return Rows.of(X, n_threads)
     except ValueError as error:
         raise InputError(f"{error}. Rebuild the matrix, for example with X.tocoo().tocsr().") from None
 
 
-def _check_finite(X: Any, rows: _core.Rows) -> None:
-    if _core.all_finite(rows, effective_threads()):
-        return
+def _refuse_infinite(X: Any) -> None:
+    """The error that names the first value that is not finite."""
     for begin in range(0, X.shape[0], 4096):
         block = X[begin : begin + 4096]
         bad = np.argwhere(~np.isfinite(block.toarray() if sp.issparse(block) else block))
@@ -359,10 +360,9 @@ def check_class_weights(weight: Vector, position: NDArray[np.intp], classes: NDA
         raise InputError(f"every sample of class {label!r} has weight zero; {all_of_them} need some weight above zero")
 
 
-def check_sizes(X: Any, cost: Vector) -> None:
+def check_sizes(rows: Rows, cost: Vector) -> None:
     """Σ cost ‖x‖² must be far from overflow, or no objective can be computed."""
-    values = X.data if sp.issparse(X) else X
-    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    largest = rows.facts.largest
     with np.errstate(over="ignore"):
         total = float(cost.sum())
     if largest * max(1.0, total) > 1e140:

@@ -62,26 +62,23 @@ def _count_fork() -> None:
 os.register_at_fork(after_in_child=_count_fork)
 
 
-class Kept:
+class Kept(Generic[Value]):
     """One large value, computed by whoever needs it first; other threads wait for it, a forked child does not.
 
     Examples
     --------
-    >>> kept = Kept()
+    >>> kept: Kept[list[float]] = Kept()
     >>> kept.get(lambda: [1.0]) is kept.get(lambda: [2.0])
     True
     """
 
     def __init__(self) -> None:
         self._locks: dict[int, threading.Lock] = {}
-        self._value: Any = None
+        self._value: Value | None = None
 
-    def get(self, compute: Callable[[], Any]) -> Any:
+    def get(self, compute: Callable[[], Value]) -> Value:
         if self._value is None:
             with self._locks.setdefault(_n_forks, threading.Lock()):
                 if self._value is None:
                     self._value = compute()
         return self._value
-
-    def __reduce__(self) -> tuple[type[Kept], tuple[()]]:
-        return Kept, ()  # a copy knows nothing

@@ -12,10 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-import maxmargin._core as _core
 from maxmargin.inputs import (
     LabelledRows,
     check_costs,
@@ -26,28 +24,16 @@ from maxmargin.inputs import (
     number_in,
     positive_number,
 )
-from maxmargin.kept import Kept, kept_property
+from maxmargin.kept import kept_property
 from maxmargin.losses import LOSSES, DualBox, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive, slack_power
 from maxmargin.positions import InputError
-from maxmargin.runtime import effective_threads
+from maxmargin.space import Bias, Rows
 
 Vector = NDArray[np.float64]
 REGRESSION_LOSSES: dict[str, type[EpsilonInsensitive] | type[SquaredEpsilonInsensitive]] = {
     "epsilon_insensitive": EpsilonInsensitive,
     "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
 }
-
-
-@dataclass(frozen=True)
-class Bias:
-    """How the bias enters: ``value`` is the implicit last column (0: no bias)."""
-
-    value: float
-    penalised: bool
-
-    @property
-    def free(self) -> bool:
-        return self.value != 0.0 and not self.penalised
 
 
 @dataclass(frozen=True)
@@ -63,8 +49,7 @@ class Problem:
     (array([-1.,  1.]), array([2., 2.]))
     """
 
-    X: Any
-    rows: _core.Rows
+    space: Rows
     y: Vector
     cost: Vector
     loss: Loss
@@ -88,12 +73,13 @@ class Problem:
         fit_intercept: bool = True,
         penalize_intercept: bool = False,
         intercept_scaling: float = 1.0,
+        n_threads: int | None = None,
     ) -> Problem:
         """Two classes: check everything and build the problem; float32 and float64 C-contiguous rows are not copied."""
         C = positive_number("C", C, infinite=True)
         chosen = margin_loss(loss)
         bias = make_bias(fit_intercept, penalize_intercept, intercept_scaling)
-        data = LabelledRows.from_arrays(X, y, sample_weight, class_weight)
+        data = LabelledRows.from_arrays(X, y, sample_weight, class_weight, n_threads)
         if len(data.classes) > 2:
             known = ", ".join(repr(c) for c in data.classes[:4].tolist()) + (", …" if len(data.classes) > 4 else "")
             raise InputError(f"two classes are needed here, y has {len(data.classes)} ({known})")
@@ -110,9 +96,9 @@ class Problem:
         with np.errstate(over="ignore"):
             cost = (data.weight > 0.0).astype(np.float64) if hard else C * data.weight
         check_costs(cost)
-        check_sizes(data.X, cost)
+        check_sizes(data.space, cost)
         check_penalty(penalty, loss, hard)
-        return cls(data.X, data.rows, signs, cost, loss, bias, classes, penalty, hard)
+        return cls(data.space, signs, cost, loss, bias, classes, penalty, hard)
 
     @classmethod
     def regression(
@@ -127,6 +113,7 @@ class Problem:
         fit_intercept: bool = True,
         penalize_intercept: bool = False,
         intercept_scaling: float = 1.0,
+        n_threads: int | None = None,
     ) -> Problem:
         """Numbers to approximate."""
         C = positive_number("C", C)
@@ -134,27 +121,32 @@ class Problem:
             raise InputError(f"loss must be one of {sorted(REGRESSION_LOSSES)}, got {loss!r}")
         chosen = REGRESSION_LOSSES[loss](number_in("epsilon", epsilon, 0.0, 1e100))
         bias = make_bias(fit_intercept, penalize_intercept, intercept_scaling)
-        X, rows = check_rows(X)
-        target = check_targets(y, rows.shape[0])
+        space = check_rows(X, n_threads)
+        target = check_targets(y, space.n)
         with np.errstate(over="ignore"):
-            cost = C * check_weights(sample_weight, rows.shape[0])
+            cost = C * check_weights(sample_weight, space.n)
         check_costs(cost)
-        check_sizes(X, cost)
+        check_sizes(space, cost)
         if float(np.abs(target).max()) * max(1.0, float(cost.sum())) > 1e140:
             raise InputError("the largest |y| times the total cost is too large for float64 arithmetic; scale y")
-        return cls(X, rows, target, cost, chosen, bias, np.empty(0))
+        return cls(space, target, cost, chosen, bias, np.empty(0))
 
     @property
     def n_rows(self) -> int:
-        return self.rows.shape[0]
+        return self.space.n
 
     @property
     def n_cols(self) -> int:
-        return self.rows.shape[1]
+        return self.space.d
 
     @property
     def nnz(self) -> int:
-        return int(self.X.nnz) if sp.issparse(self.X) else self.n_rows * self.n_cols
+        return self.space.nnz
+
+    @property
+    def squared_norms(self) -> Vector:
+        """‖x_i‖² of every row."""
+        return self.space.facts.squared_norms
 
     @kept_property
     def sign(self) -> Vector:
@@ -172,57 +164,12 @@ class Problem:
 
     def with_costs(self, cost: Vector, *, loss: Loss | None = None) -> Problem:
         """The same rows at other costs."""
-        other = replace(self, cost=cost, loss=loss or self.loss, hard=False)
-        other.share_rows_of(self)
-        return other
-
-    def share_rows_of(self, other: Problem) -> None:
-        """Use what is known, or will be, of the rows of a problem that has the same ones."""
-        if "squared_norms" in other.__dict__:
-            self.__dict__["squared_norms"] = other.squared_norms
-        self.__dict__["kept"] = other.kept
-
-    @kept_property
-    def kept(self) -> Kept:
-        """Room for what a solver computes from the rows alone; all problems with these rows share it."""
-        return Kept()
+        return replace(self, cost=cost, loss=loss or self.loss, hard=False)
 
     def part(self, chosen: NDArray[np.intp], scale: float = 1.0) -> Problem:
         """The problem of some rows, their costs multiplied by ``scale``."""
-        X = self.X[chosen]
-        rows = _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1]) if sp.issparse(X) else _core.Rows.dense(X)
-        other = replace(self, X=X, rows=rows, y=self.y[chosen], cost=scale * self.cost[chosen], auxiliary=True)
-        if "squared_norms" in self.__dict__:
-            other.__dict__["squared_norms"] = self.squared_norms[chosen]
-        return other
-
-    def take_rows(self, chosen: NDArray[np.intp]) -> _core.Rows:
-        """A copy of some rows."""
-        if not sp.issparse(self.X):
-            return _core.Rows.dense(self.X[chosen])
-        indptr = self.X.indptr
-        lengths = indptr[chosen + 1] - indptr[chosen]
-        count = int(lengths.sum(dtype=np.int64))
-        dtype = indptr.dtype if count <= np.iinfo(indptr.dtype).max else np.dtype(np.int64)
-        starts = np.zeros(len(chosen) + 1, dtype=dtype)
-        np.cumsum(lengths, out=starts[1:])
-        # Entry k of the result is entry k − (start there) + (start here) of X.
-        entries = np.arange(starts[-1], dtype=dtype)
-        entries += np.repeat(indptr[chosen] - starts[:-1], lengths)
-        indices = self.X.indices[entries].astype(dtype, copy=False)
-        return _core.Rows.csr(self.X.data[entries], indices, starts, self.n_cols)
-
-    @kept_property
-    def squared_norms(self) -> Vector:
-        """‖x_i‖² of every row."""
-        norms = np.empty(self.n_rows)
-        _core.squared_norms(self.rows, norms, effective_threads())
-        return norms
-
-    @kept_property
-    def longest_row(self) -> int:
-        """The largest number of products in a row's score."""
-        return int(np.diff(self.X.indptr).max(initial=0)) if sp.issparse(self.X) else self.n_cols
+        space, cost = self.space.take(chosen), scale * self.cost[chosen]
+        return replace(self, space=space, y=self.y[chosen], cost=cost, auxiliary=True)
 
     @kept_property
     def null_primal(self) -> float:

@@ -8,6 +8,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from numbers import Integral
 from queue import Empty, SimpleQueue
@@ -60,6 +61,20 @@ def _what_may_change() -> tuple[str | None, frozenset[int]]:
 def _available(limit: str | None, tied: frozenset[int]) -> int:
     """CPUs this process may use; asking the system takes as long as a small fit."""
     return int(cpu_count())
+
+
+@dataclass(frozen=True)
+class Execution:
+    """How passes over the rows are made: by how many threads, and what may interrupt them.
+
+    Examples
+    --------
+    >>> Execution(2).n_threads
+    2
+    """
+
+    n_threads: int = 1
+    watch: _core.Watch | None = None
 
 
 class BlasGuard:

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
-import maxmargin._core as _core
 from maxmargin.positions import InputError
 from maxmargin.runtime import effective_threads
 
@@ -17,7 +17,13 @@ from maxmargin.runtime import effective_threads
 BREAKDOWNS = (ArithmeticError, ValueError, LookupError, NameError, AssertionError)
 
 
-def refuse_changes(rows: _core.Rows, cause: BaseException | None = None) -> None:
+class _Surveyed(Protocol):
+    """Rows that know what they were."""
+
+    def unchanged(self, n_threads: int) -> bool: ...
+
+
+def refuse_changes(rows: _Surveyed, cause: BaseException | None = None) -> None:
     """An error if the rows are not those that were checked. One pass, which costs about a hundredth of a fit."""
     if rows.unchanged(effective_threads()):
         return
@@ -28,7 +34,7 @@ def refuse_changes(rows: _core.Rows, cause: BaseException | None = None) -> None
 
 
 @contextmanager
-def undisturbed(rows: _core.Rows) -> Iterator[None]:
+def undisturbed(rows: _Surveyed) -> Iterator[None]:
     """At the end of the block the rows must be those that were checked, or an error says that they are not.
 
     What breaks down inside the block speaks of them, too, if they were changed.
@@ -37,10 +43,10 @@ def undisturbed(rows: _core.Rows) -> Iterator[None]:
     --------
     >>> import numpy as np
     >>> from maxmargin.inputs import check_rows
-    >>> X, rows = check_rows(np.array([[1.0], [2.0]]))
+    >>> rows = check_rows(np.array([[1.0], [2.0]]))
     >>> with undisturbed(rows):
-    ...     X.fill(0.0)
-    ...     1.0 / X.item(0)
+    ...     rows.X.fill(0.0)
+    ...     1.0 / rows.X.item(0)
     Traceback (most recent call last):
     maxmargin.positions.InputError: X was changed while it was being fitted...
     """

@@ -15,8 +15,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from maxmargin import _core, online
+from maxmargin.kept import Kept
 from maxmargin.online.base import OnlineMachine
-from maxmargin.problem import Kept, Problem
+from maxmargin.problem import Problem
 from maxmargin.selection import path
 from maxmargin.solution import Status
 from maxmargin.solvers import (
@@ -30,10 +31,11 @@ from maxmargin.solvers import (
     joint_point,
     newton,
     newton_method,
-    newton_system,
     proximal_newton,
     span,
 )
+from maxmargin.space import Rows
+from maxmargin.space import systems as newton_system
 from maxmargin.squares import centred, ridge, systems
 from maxmargin.svm import classifier
 
@@ -120,13 +122,13 @@ DOORS: list[tuple[Any, str, Look]] = [
      lambda out, *_: "all rows" if isinstance(out.chosen, slice) else "working set of rows"),
     (newton_method.NewtonMethod, "_curve", _curve),
     (newton_method.NewtonMethod, "_line_search", when("short step", lambda out, *_: out < 1.0)),
-    (newton_method.NewtonMethod, "_squares", always("squared rows")),
+    (Rows, "_square", always("squared rows")),
     (newton, "sample_rows", always("sample of the rows")),
     (newton, "centred", lambda out, problem, *_: f"centred, {problem.loss.name}"),
     (newton, "first_sigma", when("first sigma from residuals", lambda out, *_: out is not None)),
     (newton, "from_nothing", always("Newton from nothing")),
     (newton._Run, "_from_sample", _one_class),
-    (span.Span, "__init__", lambda out, self, problem, *_: f"span of {_kept_rows(problem.X)} rows"),
+    (span.Span, "__init__", lambda out, self, problem, *_: f"span of {_kept_rows(problem.space.X)} rows"),
     (span.Span, "enter", lambda out, self, start: "" if start is None else f"span entered with {type(start).__name__}"),
     (span, "recover", _left),
     (span, "NewtonMethod", always("polished outside the span")),
@@ -146,7 +148,7 @@ DOORS: list[tuple[Any, str, Look]] = [
     (proximal_newton._Run, "_working_set",
      lambda out, *_: "all columns" if isinstance(out, slice) else "working set of columns"),
     (proximal_newton._Run, "_columns",
-     lambda out, self, chosen: "" if isinstance(chosen, slice) else f"{_kept_rows(self.problem.X)} columns taken"),
+     lambda out, self, chosen: "" if isinstance(chosen, slice) else f"{_kept_rows(out.X)} columns taken"),
     (proximal_newton._Run, "_from_sample", always("l1 sample")),
     (proximal_newton._Run, "_along_the_path", when("l1 path of costs", lambda out, self: self.n_iter > 0)),
     (proximal_newton._Run, "_move_to", always("l1 start")),
@@ -166,9 +168,9 @@ DOORS: list[tuple[Any, str, Look]] = [
     (path, "shifted", lambda out, problem, *_: f"shifted, {problem.loss.name}"),
     (path, "gap_between", always("gap between two values of C")),
     (Problem, "part", always("part of a problem")),
-    (Problem, "take_rows", lambda out, self, *_: f"{_kept_rows(self.X)} rows taken"),
+    (Rows, "take", lambda out, self, *_: f"{_kept_rows(self.X)} rows taken"),
     (Problem, "with_costs", always("other costs")),
-    (joint_point.JointProblem, "scores", lambda out, self, *_: f"joint {_kept_rows(self.X)} rows"),
+    (joint_point.JointProblem, "scores", lambda out, self, *_: f"joint {_kept_rows(self.space.X)} rows"),
     (ridge, "primal_weights", always("ridge by columns")),
     (ridge, "dual_weights", always("ridge by rows")),
     (systems, "_by_singular_values", always("singular values")),

@@ -11,8 +11,8 @@ import pytest
 
 from maxmargin import _core
 from maxmargin.kept import Kept, kept_property
-from maxmargin.problem import Problem
 from maxmargin.runtime import SideBySide, blas_guard
+from maxmargin.space import Rows
 from maxmargin.svm import LinearSVC
 from tests.conftest import tall
 from tests.core.children import fate, forked
@@ -74,18 +74,14 @@ class Pausing:
         return self
 
 
-def problem_of(n, d):
-    return Problem.from_arrays(*tall(n, d))
-
-
 def test_a_child_forked_while_norms_are_computed_computes_its_own(monkeypatch):
-    problem, other = problem_of(50, 3), problem_of(60, 3)
-    slow = Pausing(_core.squared_norms)
-    monkeypatch.setattr(_core, "squared_norms", slow)
-    with slow.by(lambda: problem.squared_norms):
-        ends = [fate(forked(lambda one=one: one.squared_norms)) for one in (other, problem)]
+    rows, other = (Rows.of(tall(n, 3)[0]) for n in (50, 60))
+    slow = Pausing(_core.survey)
+    monkeypatch.setattr(_core, "survey", slow)
+    with slow.by(lambda: rows.facts):
+        ends = [fate(forked(lambda one=one: one.facts)) for one in (other, rows)]
     assert ends == ["well", "well"]
-    np.testing.assert_allclose(problem.squared_norms, np.square(problem.X).sum(axis=1))
+    np.testing.assert_allclose(rows.facts.squared_norms, np.square(rows.X).sum(axis=1))
 
 
 def test_a_child_forked_while_a_kept_value_is_computed_computes_its_own():

@@ -145,7 +145,7 @@ def test_a_hard_margin_whose_length_is_rounded_is_lengthened():
     problem = Problem.from_arrays([[-3.0, 0.1], [-1.0, 0.3], [1.0, 0.7]], [0, 0, 1], C=np.inf)
     solution = HardMargin(tol=1e-9, make=lambda _: InteriorPoint(tol=1e-9)).solve(problem)
     w, b = [rational(v) for v in solution.w], rational(solution.b)
-    for x, sign in zip(problem.X, problem.y, strict=True):
+    for x, sign in zip(problem.space.X, problem.y, strict=True):
         score = sum((rational(v) * u for v, u in zip(x, w, strict=True)), b)
         assert flint.fmpq(int(sign)) * score >= 1
 

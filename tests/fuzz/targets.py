@@ -212,9 +212,9 @@ def run_problem(case: ProblemCase) -> bool:
     except InputError as error:
         need(THINGS.search(str(error)) or "class " in str(error), f"the message names nothing: {error}")
         return False
-    n, d = problem.rows.shape
+    n, d = problem.space.core.shape
     need(n >= 2 and d >= 1, "a problem without rows or columns")
-    check_matrix(problem.X, (n, d))
+    check_matrix(problem.space.X, (n, d))
     need(problem.y.shape == (n,) and set(problem.y.tolist()) == {-1.0, 1.0}, "labels are not -1 and 1")
     need(problem.cost.shape == (n,) and np.isfinite(problem.cost).all() and (problem.cost >= 0.0).all(), "bad costs")
     need(len(problem.classes) == 2, "not two classes")
@@ -224,12 +224,12 @@ def run_problem(case: ProblemCase) -> bool:
 
 def _use(problem: Problem) -> None:
     """Every kernel that reads rows, against SciPy."""
-    n, d = problem.rows.shape
+    n, d = problem.space.core.shape
     w, c = np.linspace(0.5, 1.5, d), np.linspace(-1.0, 1.0, n)
     scores, combined = np.empty(n), np.empty(d)
-    _core.scores(problem.rows, w, 0.25, scores, 2)
-    _core.combine(problem.rows, c, combined, 2)
-    X = problem.X.astype(np.float64)
+    _core.scores(problem.space.core, w, 0.25, scores, 2)
+    _core.combine(problem.space.core, c, combined, 2)
+    X = problem.space.X.astype(np.float64)
     size = float(abs(X).max()) * (n + d)
     need(np.allclose(scores, X @ w + 0.25, rtol=1e-9, atol=1e-9 * size), "scores are wrong")
     need(np.allclose(combined, c @ X, rtol=1e-9, atol=1e-9 * size), "combined rows are wrong")

@@ -43,7 +43,7 @@ def certified(problem, solution):
         power=float(getattr(loss, "power", np.nan)),
         epsilon=float(getattr(loss, "epsilon", 0.0)),
     )
-    return claim.verify(problem.X, problem.y, problem.cost).outcome is not Outcome.REJECTED
+    return claim.verify(problem.space.X, problem.y, problem.cost).outcome is not Outcome.REJECTED
 
 
 @pytest.mark.parametrize("loss", LOSSES)

@@ -1,6 +1,5 @@
 """Fewer rows than columns: what is solved in the span of the rows is certified on the rows themselves."""
 
-import pickle
 import time
 
 import numpy as np
@@ -8,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import Problem
-from maxmargin.runtime import Watch
+from maxmargin.runtime import Execution, Watch
 from maxmargin.solution import Status
 from maxmargin.solvers import SOLVERS
 from maxmargin.solvers.span import Span, is_wide, solve_in_span
@@ -27,8 +26,8 @@ def test_inside_all_inner_products_are_the_same():
     X, y = wide(12)
     X[5] = X[2] + X[3]  # rank 11
     X[7] *= 1e-9  # short rows count, too
-    span = Span(Problem.from_arrays(X, y), 1)
-    L = span.inside.X
+    span = Span(Problem.from_arrays(X, y), Execution(1))
+    L = span.inside.space.X
     assert L.shape == (12, 11)
     size = np.linalg.norm(X, axis=1)
     np.testing.assert_allclose(L @ L.T / np.outer(size, size), X @ X.T / np.outer(size, size), atol=1e-14)
@@ -40,10 +39,10 @@ def test_a_hyperplane_goes_in_and_comes_out(layout):
     X, y = wide()
     problem = Problem.from_arrays(layout(X), y, loss="hinge")
     found = SOLVERS["dual_cd"](tol=1e-3).solve(problem)
-    span = Span(problem, 1)
+    span = Span(problem, Execution(1))
     inside = span.enter(found)
     assert inside.w.shape == (40,)
-    np.testing.assert_allclose(span.inside.X @ inside.w, X @ found.w, atol=1e-10)
+    np.testing.assert_allclose(span.inside.space.X @ inside.w, X @ found.w, atol=1e-10)
     outside = span.leave(inside)
     assert outside.gap <= found.gap * (1 + 1e-6) + 1e-12
 
@@ -60,7 +59,9 @@ def test_every_solver_finds_the_optimum_there(name, loss, bias):
     if not bias:
         power = 1 if loss == "hinge" else 2
         assert solution.primal == pytest.approx(clarabel_optimum(X, y, problem.cost, power), rel=1e-7)
-    tall = SOLVERS[name](tol=1e-9).solve(Problem.from_arrays(Span(problem, 1).inside.X, y, C=0.05, loss=loss, **bias))
+    tall = SOLVERS[name](tol=1e-9).solve(
+        Problem.from_arrays(Span(problem, Execution(1)).inside.space.X, y, C=0.05, loss=loss, **bias)
+    )
     assert solution.primal == pytest.approx(tall.primal, rel=1e-8)
 
 
@@ -118,7 +119,7 @@ def test_regression(name, loss, bias):
     problem = Problem.regression(X, y, **options)
     solution = SOLVERS[name](tol=1e-8).solve(problem)
     assert solution.status is Status.CONVERGED
-    other = SOLVERS[name](tol=1e-8).solve(Problem.regression(Span(problem, 1).inside.X, y, **options))
+    other = SOLVERS[name](tol=1e-8).solve(Problem.regression(Span(problem, Execution(1)).inside.space.X, y, **options))
     assert solution.primal == pytest.approx(other.primal, rel=1e-7)
 
 
@@ -188,7 +189,6 @@ def test_what_was_known_survives_a_stop():
 def test_problems_with_the_same_rows_share_the_span():
     X, y = wide()
     problem = Problem.from_arrays(X, y, C=0.05, loss="hinge")
-    first = Span(problem, 1)
-    assert Span(problem.with_costs(2.0 * problem.cost), 1).inside.X is first.inside.X
-    assert Span(problem.part(np.arange(0, 40, 2)), 1).inside.X.shape == (20, 20)
-    assert pickle.loads(pickle.dumps(problem.kept)).get(lambda: 7) == 7  # a copy knows nothing
+    first = Span(problem, Execution(1))
+    assert Span(problem.with_costs(2.0 * problem.cost), Execution(1)).inside.space.X is first.inside.space.X
+    assert Span(problem.part(np.arange(0, 40, 2)), Execution(1)).inside.space.X.shape == (20, 20)

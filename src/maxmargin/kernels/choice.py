@@ -93,8 +93,8 @@ def resolve_gamma(gamma: float | str | None, X: Any, sample_weight: ArrayLike | 
         raise InputError(f"gamma must be 'scale', 'auto' or a number greater than 0, got {gamma!r}")
     if X is None:
         raise InputError(f"gamma={gamma!r} depends on the rows learned from: pass X, or give gamma as a number")
-    X, rows = check_rows(X)
-    n, d = rows.shape
+    rows = check_rows(X)
+    X, (n, d) = rows.X, rows.shape
     if gamma != "scale":
         return 1.0 / d
     variance = _variance(X, check_weights(sample_weight, n))

@@ -34,7 +34,7 @@ class Points:
     @classmethod
     def from_array(cls, X: Any) -> Points:
         """Check X; float64 rows in C order are not copied."""
-        X, _ = check_rows(X)
+        X = check_rows(X).X
         return cls(X if X.dtype == np.float64 else X.astype(np.float64))
 
     @property

@@ -49,11 +49,12 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
                 f"Sparse data was passed, but {type(self).__name__} takes dense rows only: centring would fill "
                 "the zeros. Use X.toarray() if it fits in memory."
             )
-        X, rows = check_rows(X)
+        space = check_rows(X)
         self._mean_now = None
         if whole and self.center:
-            self._mean_now = np.asarray(X.mean(axis=0, dtype=np.float64))
-            X, rows = check_rows(X - self._mean_now)
+            self._mean_now = np.asarray(space.X.mean(axis=0, dtype=np.float64))
+            space = check_rows(space.X - self._mean_now)
+        rows = space.core
         self._largest_now = largest_squared_norm(rows)
         if self.eta0 is None and first:
             self._eta_now = 0.1 / (float(squared_norms(rows).mean()) or 1.0)

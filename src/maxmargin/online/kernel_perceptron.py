@@ -148,19 +148,19 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         self._check_passes()
         number_in("margin", self.margin, 0.0, 1e100)
         data = LabelledRows.from_arrays(X, one_column(y))
-        kernel = make_kernel(self.kernel, gamma=self.gamma, coef0=self.coef0, degree=self.degree, X=data.X)
+        kernel = make_kernel(self.kernel, gamma=self.gamma, coef0=self.coef0, degree=self.degree, X=data.space.X)
         self._gain_now = self._gain(kernel, data)
-        self._gram_now = GramRows(kernel, data.X)
+        self._gram_now = GramRows(kernel, data.space.X)
         n = len(data.position)
         memories = [self._fresh(n) for _ in range(machines_of(data.classes))]
         targets = signed_labels(data.position, len(data.classes))
         try:
-            courses = self._passes(memories, data.rows, targets)
+            courses = self._passes(memories, data.space.core, targets)
         finally:
             del self._gram_now
         validate_data(self, X, skip_check_array=True)
         self._fit_params = self.get_params(deep=False)
-        self._rows_seen = (data.X, np.asarray(data.classes[data.position]))
+        self._rows_seen = (data.space.X, np.asarray(data.classes[data.position]))
         self._store(data, kernel, memories, courses)
         if self._interrupted:
             raise KeyboardInterrupt
@@ -190,7 +190,7 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
             return 1.0
         if self.radius is not None:
             return checked_radius(self.radius) ** 2
-        largest = float(np.max(kernel.diagonal(data.X)))
+        largest = float(np.max(kernel.diagonal(data.space.X)))
         if largest < 0.0:
             raise InputError(
                 f"bias='radius' takes R² = max k(x, x), but that is {largest:.3g} for this kernel, which is no inner "
@@ -230,7 +230,7 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         self.support_ = np.flatnonzero(signed.any(axis=0))
         self.dual_coef_ = signed[:, self.support_]
         self.intercept_ = np.array([float(memory.numbers.get("b", 0.0)) for memory in memories])
-        self.support_vectors_ = data.X[self.support_]
+        self.support_vectors_ = data.space.X[self.support_]
         self.coef_ = signed  # only for the trace's shape
         store_course(self, memories, courses)
         del self.coef_

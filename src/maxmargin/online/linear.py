@@ -168,8 +168,8 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         self._check_passes()
         y = one_column(y)
         data = LabelledRows.from_arrays(X, y)
-        self._look_at(data.X, data.rows, whole=True)
-        n_cols = data.rows.shape[1]
+        self._look_at(data.space.X, data.space.core, whole=True)
+        n_cols = data.space.d
         memories = self._continued(data.classes, n_cols)
         given = coef_init is not None or intercept_init is not None
         self._from_zero = memories is None and not given
@@ -181,11 +181,11 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         else:
             refuse_two_starts(given)
             validate_data(self, X, skip_check_array=True, reset=False)
-            self._resume(memories, data.rows, targets)
-        courses = self._passes(memories, data.rows, targets)
-        self._settle(memories, data.rows, targets)
+            self._resume(memories, data.space.core, targets)
+        courses = self._passes(memories, data.space.core, targets)
+        self._settle(memories, data.space.core, targets)
         self._fit_params = self.get_params(deep=False)
-        self._rows_seen = (data.X, np.asarray(data.classes[data.position]))
+        self._rows_seen = (data.space.X, np.asarray(data.classes[data.position]))
         self._store(data.classes, memories, courses)
         if self._interrupted:
             raise KeyboardInterrupt
@@ -199,7 +199,8 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         known = declared_classes(self, classes)
-        X_checked, rows = check_rows(X)
+        space = check_rows(X)
+        X_checked, rows = space.X, space.core
         validate_data(self, X, skip_check_array=True, reset=first)
         position = known_labels(one_column(y), rows.shape[0], known)
         self._look_at(X_checked, rows, whole=False)
@@ -291,7 +292,8 @@ class OnlineRegressor(RegressorMixin, LinearRule):
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         self._check_passes()
         y = one_column(y)
-        X_checked, rows = check_rows(X)
+        space = check_rows(X)
+        X_checked, rows = space.X, space.core
         target = check_targets(y, rows.shape[0])
         self._look_at(X_checked, rows, whole=True)
         memories = [self._fresh(rows.shape[1])]
@@ -316,7 +318,8 @@ class OnlineRegressor(RegressorMixin, LinearRule):
         first = not hasattr(self, "_memories")
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        X_checked, rows = check_rows(X)
+        space = check_rows(X)
+        X_checked, rows = space.X, space.core
         validate_data(self, X, skip_check_array=True, reset=first)
         target = check_targets(one_column(y), rows.shape[0])
         self._look_at(X_checked, rows, whole=False)

@@ -22,7 +22,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 import maxmargin._core as _core
@@ -153,7 +152,7 @@ def svm_path(
     points: list[tuple[float, Solution]] = []
     status = Status.CONVERGED
     values = checked_values(Cs).tolist()
-    with undisturbed(walk.unit.rows):
+    with undisturbed(walk.unit.space):
         for C in values:
             points.append((C, walk.solve(C, points[-1] if points else None)))
             if status is Status.CONVERGED and points[-1][1].status in STOPPED:
@@ -212,7 +211,7 @@ def cover_C(
         X, y, loss=loss, penalty="l2", sample_weight=sample_weight, class_weight=class_weight,
         fit_intercept=fit_intercept, tol=min(1e-6, 0.01 * epsilon), max_seconds=max_seconds, n_threads=n_threads,
     )  # fmt: skip
-    with undisturbed(walk.unit.rows):
+    with undisturbed(walk.unit.space):
         points, status = _cover(walk, low, high, epsilon, max_points)
     return walk.path(points, status)
 
@@ -317,7 +316,7 @@ class PathWalk:
                 return found
         start = shifted(problem, previous[1], C / previous[0])
         # Interior points hardly profit from a start; Newton's method does.
-        if problem.penalty == "l2" and not (sp.issparse(problem.X) and high_dimensional(problem)):
+        if problem.penalty == "l2" and not (problem.space.sparse and high_dimensional(problem)):
             quick = Newton(tol=self.tol, max_iter=300, n_threads=self.n_threads, exact=False, reason=NEIGHBOUR)
             answer = quick.solve(problem, start=start, watch=self.watch)
             if answer.status in (Status.CONVERGED, Status.TIME_LIMIT, Status.INTERRUPTED):
@@ -342,7 +341,7 @@ class PathWalk:
     def bounds(self, C: float, solution: Solution) -> Bounds:
         """What a solution says about other values of C, the quadratic part from its multipliers themselves."""
         unit = self.unit
-        induced = np.asarray(unit.X.T @ (solution.alpha * unit.sign), dtype=np.float64).ravel()
+        induced = np.asarray(unit.space.X.T @ (solution.alpha * unit.sign), dtype=np.float64).ravel()
         off = combination_off(unit.n_rows, solution.alpha, np.sqrt(unit.squared_norms))
         of_w, of_induced = square_norm(solution.w), square_norm(induced, off)
         halves = (Interval(0.5 * square.low, 0.5 * square.high) for square in (of_w, of_induced))

@@ -9,9 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-import maxmargin._core as _core
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch
+from maxmargin.runtime import Execution, Watch
 from maxmargin.solution import History, Solution, Status, relative_gap
 from maxmargin.solvers.claims import Claim, claim
 
@@ -91,9 +90,8 @@ def recover(
     wins. ``compete=False`` trusts (w, b): where it minimises a smooth primal, the other one is a gradient step away.
     """
     alpha = make_feasible(problem, alpha)
-    induced = np.empty(problem.n_cols)
     coefficient = alpha * problem.sign
-    _core.combine(problem.rows, coefficient, induced, n_threads)
+    induced = problem.space.combine(coefficient, Execution(n_threads))
     signed_sum = float(coefficient.sum())
     scale = problem.bias.value if problem.bias.penalised else 0.0
     dual = -0.5 * float(induced @ induced) - 0.5 * (scale * signed_sum) ** 2 - dual_loss(problem, alpha)
@@ -126,8 +124,7 @@ class _Hyperplane:
 
 def _hyperplane(problem: Problem, w: Vector, b: float, n_threads: int) -> _Hyperplane:
     """(w, b) with the best bias (``b`` itself unless the bias is free, else a guess) and its objective."""
-    interval, scores = (b, b), np.empty(problem.n_rows)
-    _core.scores(problem.rows, w, 0.0, scores, n_threads)
+    interval, scores = (b, b), problem.space.scores(w, Execution(n_threads))
     if problem.bias.free:
         interval = problem.loss.best_bias(scores, problem.y, problem.cost, b)
         b = 0.5 * (interval[0] + interval[1])
@@ -165,11 +162,11 @@ def uncertified(problem: Problem, start: Solution | None, n_threads: int) -> Poi
 
     One pass instead of three. The multipliers of a smooth loss are those of the hyperplane at the present costs.
     """
-    scores = np.zeros(problem.n_rows)
     if isinstance(start, Solution):
         alpha, w, b = start.alpha, start.w, start.b
-        _core.scores(problem.rows, w, 0.0, scores, n_threads)
+        scores = problem.space.scores(w, Execution(n_threads))
     else:
+        scores = np.zeros(problem.n_rows)
         alpha, w, b = scores, np.zeros(problem.n_cols), 0.0
         if problem.bias.free:
             b = sum(problem.loss.best_bias(scores, problem.y, problem.cost)) / 2.0

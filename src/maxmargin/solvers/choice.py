@@ -6,8 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
@@ -55,8 +53,8 @@ def interior_point_seconds(problem: Problem) -> float:
         return float("inf")
     if d > n:  # dense rows in their span
         outer = n * n * size / 3e10
-    elif sp.issparse(problem.X):
-        outer = float(np.square(np.diff(problem.X.indptr).astype(np.float64)).sum()) * 0.6e-9
+    elif problem.space.sparse:
+        outer = float(np.square(problem.space.lengths, dtype=np.float64).sum()) * 0.6e-9
     else:
         outer = n * size * size / 3e10
     passes = 6 * min(problem.nnz, n * size) * 0.7e-9 + n * 5e-8
@@ -68,14 +66,6 @@ def interior_point_seconds(problem: Problem) -> float:
     return float(iterations * (outer + size**3 / 3 / 2e10 + passes))
 
 
-def column_spread(X: NDArray[np.floating]) -> float:
-    """Largest over smallest root mean square of the columns, from at most 2000 rows spread over X."""
-    part = X[:: max(1, len(X) // 2000)]
-    mean = np.square(part, dtype=np.float64).sum(axis=0)
-    mean = mean[mean > 0.0]
-    return float(np.sqrt(mean.max() / mean.min())) if len(mean) else 1.0
-
-
 def high_dimensional(problem: Problem) -> bool:
     """So many columns that sparse rows are nearly orthogonal, and normal matrices expensive."""
     return problem.n_cols > problem.n_rows or problem.n_cols > HIGH_DIMENSION
@@ -83,13 +73,13 @@ def high_dimensional(problem: Problem) -> bool:
 
 def choose(problem: Problem) -> tuple[str, str]:
     """Name of the solver, and the sentence that explains the choice."""
-    n, d, sparse = problem.n_rows, problem.n_cols, sp.issparse(problem.X)
+    n, d, sparse = problem.n_rows, problem.n_cols, problem.space.sparse
     able = supported(problem)
     about = f"chosen for {n} rows and {d} columns"
     if len(able) == 1:
         return able[0], f"{about}: the solver for penalty {problem.penalty!r} and loss {problem.loss.name!r}"
     direct = has_interior_point(problem)
-    spread = column_spread(problem.X) if direct and not sparse else 1.0
+    spread = problem.space.facts.column_spread if direct else 1.0
     if spread > LARGEST_SPREAD:
         return "interior_point", f"{about}, whose scales differ by a factor of {spread:.0e}"
     if sparse and high_dimensional(problem):

@@ -11,13 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-import maxmargin._core as _core
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, blas_guard, borrowed_blas
+from maxmargin.runtime import Execution, Watch, blas_guard
 from maxmargin.solution import History, Solution, Status, relative_gap
 from maxmargin.solvers.base import certified_solution, settled
 from maxmargin.solvers.claims import AIM, claim
-from maxmargin.solvers.newton_system import Breakdown, Cholesky
+from maxmargin.space.systems import Breakdown, Cholesky
 
 Vector = NDArray[np.float64]
 
@@ -29,6 +28,7 @@ class Chord:
 
     def __init__(self, unit: Problem, n_threads: int, watch: Watch, reason: str) -> None:
         self.unit, self.n_threads, self.watch, self.reason = unit, n_threads, watch, reason
+        self.how = Execution(n_threads, watch.core)
         self.M: Vector | None = None
         self.w: Vector | None = None
 
@@ -41,8 +41,7 @@ class Chord:
     def begin(self, solution: Solution) -> None:
         """Stand at a solution of any C."""
         self.w, self.b = solution.w.copy(), solution.b
-        self.scores = np.empty(self.unit.n_rows)
-        _core.scores(self.unit.rows, self.w, 0.0, self.scores, self.n_threads)
+        self.scores = self.unit.space.scores(self.w, Execution(self.n_threads))
         self._look()
 
     def solve(self, problem: Problem, C: float, tol: float) -> Solution | None:
@@ -78,8 +77,7 @@ class Chord:
         self.r = unit.loss.residual(self.scores + self.b, unit.y)
         share = unit.loss.share(self.r)
         self.u = unit.cost * share
-        self.pull = np.empty(unit.n_cols)
-        _core.combine(unit.rows, self.u * unit.sign, self.pull, self.n_threads, self.watch.core)
+        self.pull = unit.space.combine(self.u * unit.sign, self.how)
         self.loss = float(unit.cost @ unit.loss.of_residual(self.r))
         self.conjugate = float(unit.cost @ unit.loss.conjugate(share, unit.y))
 
@@ -93,10 +91,7 @@ class Chord:
 
     def _bend(self) -> None:
         unit = self.unit
-        size = unit.n_cols + (unit.bias.value != 0.0)
-        self.M = np.zeros((size, size))
-        D = unit.cost * unit.loss.bend(self.r)
-        _core.normal_matrix(unit.rows, D, unit.bias.value, self.M, borrowed_blas(), self.n_threads, self.watch.core)
+        self.M = unit.space.normal_matrix(unit.cost * unit.loss.bend(self.r), unit.bias.value, self.how)
 
     def _step(self, C: float) -> bool:
         unit, d = self.unit, self.unit.n_cols
@@ -114,8 +109,7 @@ class Chord:
             return False
         if not np.all(np.isfinite(v)):
             return False
-        change = np.empty_like(self.scores)
-        _core.scores(unit.rows, np.ascontiguousarray(v[:d]), 0.0, change, self.n_threads, self.watch.core)
+        change = unit.space.scores(np.ascontiguousarray(v[:d]), self.how)
         self.w += v[:d]
         self.b += unit.bias.value * float(v[d]) if unit.bias.value else 0.0
         self.scores += change
@@ -126,8 +120,7 @@ class Chord:
         assert self.w is not None
         w = self.w.copy()
         # Scores that were moved step by step drift; what is claimed is computed from w itself.
-        scores = np.empty_like(self.scores)
-        _core.scores(self.unit.rows, w, 0.0, scores, self.n_threads, self.watch.core)
+        scores = self.unit.space.scores(w, self.how)
         primal, dual = problem.objective(0.5 * float(w @ w), scores + self.b, self.b), self._values(C)[1]
         found = claim(
             problem, C * self.u, w, self.b, tol, self.n_threads, primal=primal, dual=dual, induced=C * self.pull

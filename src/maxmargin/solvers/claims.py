@@ -28,6 +28,7 @@ from maxmargin.certificates.rounding import (
     norm,
 )
 from maxmargin.problem import Problem
+from maxmargin.runtime import Execution
 from maxmargin.solution import relative_gap
 
 Vector = NDArray[np.float64]
@@ -125,7 +126,7 @@ class _Statement:
         # Cauchy and Schwarz: Σ |alpha| ‖x‖ is at most the root of Σ |alpha| times Σ |alpha| ‖x‖².
         length = math.sqrt(total_size * (float(size @ squares) + self.moved * largest**2)) + TINY * total_size
         off = (gamma(problem.n_rows + 3) * length + self.moved * largest) * NEARLY
-        high = terms.primal_above(primal, self.w, self.b, problem.longest_row, largest, factor=CAREFUL)
+        high = terms.primal_above(primal, self.w, self.b, problem.space.facts.longest_row, largest, factor=CAREFUL)
         if problem.penalty == "l1":
             steepest = float(np.abs(induced).max(initial=0.0)) + CAREFUL * off
             if steepest > 1.0:
@@ -144,11 +145,11 @@ class _Statement:
 
     def exact(self) -> Claim:
         """From products of twice the working precision."""
-        problem, terms, rows, norms = self.problem, self.terms, self.problem.rows, np.sqrt(self.problem.squared_norms)
-        high, low, induced = np.empty(problem.n_rows), np.empty(problem.n_rows), np.empty(problem.n_cols)
-        _core.compensated_scores(rows, self.w, high, low, self.n_threads)
-        _core.compensated_combine(rows, terms.sign * self.alpha, induced, self.n_threads)
-        scores = Approximate(high, exact_scores_off(problem.longest_row, norm(self.w), norms), low)
+        problem, terms, space, norms = self.problem, self.terms, self.problem.space, np.sqrt(self.problem.squared_norms)
+        how = Execution(self.n_threads)
+        high, low = space.exact_scores(self.w, how)
+        induced = space.exact_combine(terms.sign * self.alpha, how)
+        scores = Approximate(high, exact_scores_off(space.facts.longest_row, norm(self.w), norms), low)
         of_induced = exact_combination_off(self.alpha, induced, norms)
         if problem.penalty == "l1":
             self.excess = float(np.abs(induced).max(initial=0.0)) + CAREFUL * of_induced - 1.0

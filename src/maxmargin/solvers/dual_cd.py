@@ -18,19 +18,19 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.losses.base import DualBox
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, effective_threads
+from maxmargin.runtime import Execution, Watch, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, bias_gain, recover
 from maxmargin.solvers.claims import AIM
 from maxmargin.solvers.newton_method import NewtonMethod
 from maxmargin.solvers.screening import proven
 from maxmargin.solvers.span import solve_where_small
+from maxmargin.space import Rows
 
 Vector = NDArray[np.float64]
 
@@ -90,7 +90,7 @@ class _Run:
         self.settled = 0.1
         self.last_look = (0, 1.0)
         # Sparse rows in more dimensions than rows hardly touch each other: epochs converge by themselves.
-        self.orthogonal = sp.issparse(problem.X) and problem.n_cols > problem.n_rows and problem.nnz > 50_000
+        self.orthogonal = problem.space.sparse and problem.n_cols > problem.n_rows and problem.nnz > 50_000
         self.in_lanes = True  # while they are not in each other's way
         self.moving: NDArray[np.intp] | None = None  # rows that are not proven; None: all
         alpha, self.centre = (start.alpha, start.b) if isinstance(start, Solution) else (start, 0.0)
@@ -100,8 +100,8 @@ class _Run:
         """A descent that starts at ``alpha`` and moves the rows that are not proven yet."""
         problem, box, moving = self.problem, self.box, self.moving
         self.alpha = np.clip(alpha, box.lower, box.upper)
-        signed, w = self.alpha * problem.sign, np.empty(problem.n_cols)
-        _core.combine(problem.rows, signed, w, self.n_threads)
+        signed = self.alpha * problem.sign
+        w = problem.space.combine(signed, Execution(self.n_threads))
         gain = problem.bias.value**2 if problem.bias.penalised else 0.0
         if problem.bias.free:
             gain = bias_gain(problem.squared_norms + box.diagonal)
@@ -109,9 +109,9 @@ class _Run:
             self.centre = self.best.b
         centre = self.centre if problem.bias.free else 0.0
         if moving is None:
-            self.rows, self.part = problem.rows, self.alpha
+            self.rows, self.part = problem.space, self.alpha
         else:
-            self.rows, self.part = problem.take_rows(moving), self.alpha[moving]
+            self.rows, self.part = problem.space.take(moving), self.alpha[moving]
             box = box.part(moving)
         self.meetings = meetings_of_lanes(self.rows) if self.in_lanes else 0
         chosen = slice(None) if moving is None else moving
@@ -173,7 +173,7 @@ class _Run:
         next_look = 5 if self.orthogonal and self.problem.loss.smooth and strength <= 10.0 else next_look
         ask, epochs, previous = np.inf, 0, np.inf
         while True:
-            violation = self.descent.epoch(self.rows, self.watch.core, self.n_threads)
+            violation = self.descent.epoch(self.rows.core, self.watch.core, self.n_threads)
             if 2 * self.descent.n_halved > self.meetings > 0:
                 self.in_lanes = False
                 self.descent = self._begin(self._whole(), self.solver.seed)
@@ -243,14 +243,14 @@ def _entropy_box(problem: Problem) -> DualBox:
     return DualBox(lower, upper, 4.0 / np.maximum(problem.cost, 1e-300))
 
 
-def meetings_of_lanes(rows: _core.Rows) -> int:
+def meetings_of_lanes(rows: Rows) -> int:
     """How often two lanes, each with half of the rows, should meet in an epoch; 0 if one lane is better.
 
     At a meeting w is copied and added up, which must be little beside the work between two meetings. The number of
     threads has no say: two lanes on one thread give the same result.
     """
-    n_cols = rows.shape[1]
-    if not rows.is_sparse or rows.nnz < 1_000_000 or rows.nnz < 64 * n_cols:
+    n_cols = rows.d
+    if not rows.sparse or rows.nnz < 1_000_000 or rows.nnz < 64 * n_cols:
         return 0
     return int(min(32, rows.nnz // (16 * n_cols)))
 
@@ -266,7 +266,7 @@ def polish_seconds(problem: Problem, point: Point) -> float:
         steps, active = 10.0, float(np.count_nonzero(point.alpha))
     per_row = problem.nnz / problem.n_rows
     if problem.n_cols > active:
-        form, size = active**2 * per_row * (2e-9 if sp.issparse(problem.X) else 3e-10), active
+        form, size = active**2 * per_row * (2e-9 if problem.space.sparse else 3e-10), active
     else:
-        form, size = active * per_row**2 * (1e-9 if sp.issparse(problem.X) else 4e-11), float(problem.n_cols)
+        form, size = active * per_row**2 * (1e-9 if problem.space.sparse else 4e-11), float(problem.n_cols)
     return steps * (form + size**3 / 6e10 + 2.0 * problem.nnz * 1e-9)

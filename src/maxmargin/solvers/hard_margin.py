@@ -22,10 +22,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-import maxmargin._core as _core
 from maxmargin.losses import LOSSES
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch
+from maxmargin.runtime import Execution, Watch
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import Solver, Start
 from maxmargin.solvers.claims import hard_claim
@@ -90,12 +89,11 @@ class HardMargin:
         )  # fmt: skip
 
 
-def separating(problem: Problem, soft: Solution) -> Solution | None:
+def separating(problem: Problem, soft: Solution, n_threads: int = 1) -> Solution | None:
     """The soft solution as a hard one: scaled to margin 1; None if it does not separate."""
     live, bias = problem.cost > 0.0, problem.bias
     # Scores of large columns may hide the margin unless their second half is kept.
-    scores, tail = np.empty(problem.n_rows), np.empty(problem.n_rows)
-    _core.compensated_scores(problem.rows, soft.w, scores, tail, 1)
+    scores, tail = problem.space.exact_scores(soft.w, Execution(n_threads))
     above, below = live & (problem.y > 0), live & (problem.y < 0)
     b = -0.5 * float((scores + tail)[above].min() + (scores + tail)[below].max()) if bias.free else soft.b
     plus, minus = ((scores + b) + tail)[above], ((scores + b) + tail)[below]
@@ -104,13 +102,12 @@ def separating(problem: Problem, soft: Solution) -> Solution | None:
     if not margin > 0.0 or not total > 0.0:
         return None
     w, b = soft.w / margin, b / margin
-    induced = np.empty(problem.n_cols)
-    _core.combine(problem.rows, soft.alpha * problem.y, induced, 1)
+    induced = problem.space.combine(soft.alpha * problem.y, Execution(n_threads))
     square = float(induced @ induced)
     if bias.penalised:
         square += (bias.value * float(soft.alpha @ problem.y)) ** 2
     length = total / square if square > 0.0 else 1.0
-    found, w, b = hard_claim(problem, length * soft.alpha, w, b, 1)
+    found, w, b = hard_claim(problem, length * soft.alpha, w, b, n_threads)
     if not np.isfinite(found.primal):
         return None
     ends = b + 1.0 - float(plus.min()) / margin, b - 1.0 - float(minus.max()) / margin

@@ -24,13 +24,14 @@ from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, effective_threads
+from maxmargin.runtime import Execution, Watch, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import Point, Start, as_solution, better, recover, starting_point
 from maxmargin.solvers.claims import AIM
 from maxmargin.solvers.newton_method import NewtonMethod
-from maxmargin.solvers.newton_system import Breakdown, NormalSystem
 from maxmargin.solvers.span import solve_where_small
+from maxmargin.space import Rows
+from maxmargin.space.systems import Breakdown, NormalSystem
 
 Vector = NDArray[np.float64]
 
@@ -59,7 +60,7 @@ def centred_squared_hinge(shortfall: Vector, cost: Vector, mu: float) -> Vector:
 class _Constraints:
     """sign·f ≥ target − ξ for every row; a tube has two sides, so a regression has every row twice."""
 
-    rows: _core.Rows
+    rows: Rows
     sign: Vector
     target: Vector
     cost: Vector
@@ -68,11 +69,11 @@ class _Constraints:
     @classmethod
     def of(cls, problem: Problem) -> _Constraints:
         if not problem.loss.regression:
-            return cls(problem.rows, problem.sign, problem.target, problem.cost, 1)
+            return cls(problem.space, problem.sign, problem.target, problem.cost, 1)
         epsilon, twice = problem.box.kink, np.tile(np.arange(problem.n_rows), 2)
         sign = np.repeat([1.0, -1.0], problem.n_rows)
         target = np.concatenate([problem.y - epsilon, -(problem.y + epsilon)])
-        return cls(problem.take_rows(twice), sign, target, np.concatenate([problem.cost, problem.cost]), 2)
+        return cls(problem.space.take(twice), sign, target, np.concatenate([problem.cost, problem.cost]), 2)
 
     def multipliers(self, alpha: Vector) -> Vector:
         """One signed multiplier for each row of the problem."""
@@ -89,7 +90,7 @@ class _Iterate:
         self.boxed = not problem.loss.smooth
         self.live = cost > 0.0
         self.n_pairs = int(self.live.sum()) * (2 if self.boxed else 1)
-        self.v = np.zeros(rows.shape[1] + (problem.bias.value != 0.0))
+        self.v = np.zeros(rows.d + (problem.bias.value != 0.0))
         interval = problem.loss.best_bias(np.zeros(problem.n_rows), problem.y, problem.cost)
         b = 0.5 * (interval[0] + interval[1]) if problem.bias.free else 0.0
         if problem.bias.free:
@@ -128,7 +129,7 @@ class _Iterate:
         self.v[: len(w)] = w
         if self.problem.bias.value:
             self.v[-1] = point.b / self.problem.bias.value
-        _core.scores(self.rows, w, point.b, self.margin, self.n_threads)
+        self.rows.scores(w, Execution(self.n_threads), bias=point.b, out=self.margin)
         self.margin *= self.constraints.sign
         shortfall = self.target - self.margin
         if self.boxed:
@@ -147,22 +148,22 @@ class _Iterate:
 
     def rhs(self) -> Vector:
         """Xᵀ(y (D rho + alpha)) − R v."""
-        bias, d = self.problem.bias, self.rows.shape[1]
+        bias, d = self.problem.bias, self.rows.d
         self.barriers[0].coefficient(self.coefficient, self.n_threads)
         g = np.empty_like(self.v)
-        _core.combine(self.rows, self.coefficient, g[:d], self.n_threads)
+        self.rows.combine(self.coefficient, Execution(self.n_threads), out=g[:d])
         g[:d] -= self.v[:d]
         if bias.value:
             g[d] = bias.value * float(self.coefficient.sum()) - (self.v[d] if bias.penalised else 0.0)
         return g
 
     def direction(self, system: NormalSystem, watch: _core.Watch) -> tuple[Vector, float]:
-        d = self.rows.shape[1]
+        d = self.rows.d
         dv = system.solve(self.rhs())
         if not np.all(np.isfinite(dv)):
             raise Breakdown("the Newton direction is not finite")
         db = self.problem.bias.value * float(dv[d]) if self.problem.bias.value else 0.0
-        step = self.barriers[0].direction(self.rows, np.ascontiguousarray(dv[:d]), db, self.n_threads, watch)
+        step = self.barriers[0].direction(self.rows.core, np.ascontiguousarray(dv[:d]), db, self.n_threads, watch)
         return dv, step
 
     def clear_corrections(self) -> None:
@@ -188,7 +189,7 @@ class _Iterate:
         return self.barriers[0].complementarity(0.0, self.n_threads)
 
     def primal_estimate(self) -> float:
-        d = self.rows.shape[1]
+        d = self.rows.d
         bias = self.problem.bias
         w = self.v if bias.penalised else self.v[:d]
         slack = np.maximum(0.0, self.target - self.margin)
@@ -346,9 +347,10 @@ class _Run:
     def _advance(self, iterate: _Iterate, mu: float) -> float:
         """One predictor–corrector step; the step length taken."""
         watch, threads = self.watch.core, self.n_threads
+        how = Execution(threads, watch)
         iterate.make_scratch()
         iterate.barriers[0].scale(threads)
-        system = NormalSystem(iterate.rows, iterate.D, self.problem.bias, threads, bias_ridge=1e-280, watch=watch)
+        system = NormalSystem(iterate.rows, iterate.D, self.problem.bias, how, bias_ridge=1e-280)
         dv, step = iterate.direction(system, watch)
         affine = iterate.barriers[0].complementarity(min(1.0, step), threads) / iterate.n_pairs
         aim = mu * min(1.0, max(affine, 0.0) / mu) ** 3

@@ -20,12 +20,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.inputs import LabelledRows, check_costs, check_sizes, positive_number
-from maxmargin.problem import Bias
 from maxmargin.runtime import Watch, blas_guard
 from maxmargin.solution import History, Status
 from maxmargin.solvers.base import LOOSE, bias_gain, settled
@@ -33,6 +31,7 @@ from maxmargin.solvers.claims import AIM
 from maxmargin.solvers.joint_claims import joint_claim
 from maxmargin.solvers.joint_newton import JointNewton
 from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
+from maxmargin.space import Bias
 
 Vector = NDArray[np.float64]
 
@@ -78,8 +77,8 @@ def joint_problem(data: LabelledRows, *, C: float, loss: str, bias: Bias) -> Joi
     """All classes of labelled rows, checked."""
     cost = positive_number("C", C) * data.weight
     check_costs(cost)
-    check_sizes(data.X, cost)
-    return JointProblem(data.X, data.rows, data.position.astype(np.int32), cost, loss, bias, len(data.classes))
+    check_sizes(data.space, cost)
+    return JointProblem(data.space, data.position.astype(np.int32), cost, loss, bias, len(data.classes))
 
 
 def make_joint_solver(solver: str, loss: str, **options: Any) -> JointMachine:
@@ -115,11 +114,8 @@ class JointMachine:
             if scale == 1.0:
                 return _Run(self, problem, watch).solve(start)
             # The same problem in other units: X/s, costs times s², weights times s.
-            X = problem.X * (1.0 / scale)
-            rows = _core.Rows.csr(X.data, X.indices, X.indptr, X.shape[1]) if sp.issparse(X) else _core.Rows.dense(X)
-            other = replace(
-                problem, X=X, rows=rows, cost=problem.cost * scale**2, bias=scaled_bias(problem.bias, scale)
-            )
+            space = problem.space.scaled(1.0 / scale)
+            other = replace(problem, space=space, cost=problem.cost * scale**2, bias=scaled_bias(problem.bias, scale))
             answer = _Run(self, other, watch).solve(None)
             return _in_units_of(problem, answer, scale, self.tol, self.n_threads)
 
@@ -128,7 +124,7 @@ def usual_scale(problem: JointProblem) -> float:
     """A power of two that makes rows of very large or small norm usual ones; 1 for usual rows."""
     norm = math.sqrt(float(problem.squared_norms.mean()))
     exponent = round(math.log2(norm)) if norm > 0.0 else 0
-    return 2.0**exponent if abs(exponent) > 8 and problem.X.dtype == np.float64 else 1.0
+    return 2.0**exponent if abs(exponent) > 8 and problem.space.X.dtype == np.float64 else 1.0
 
 
 def scaled_bias(bias: Bias, scale: float) -> Bias:
@@ -283,7 +279,7 @@ class _DescentState:
     def epoch(self, watch: Watch) -> None:
         """One epoch; once the active rows agree, all rows are looked at again."""
         self.visited.append(self.joint.n_active / self.problem.n_rows)
-        violation = self.joint.epoch(self.problem.rows, watch.core)
+        violation = self.joint.epoch(self.problem.space.core, watch.core)
         if self.problem.bias.free:
             self.centre += self.gain * self.sums
         if violation <= self.settled:

@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-import maxmargin._core as _core
 from maxmargin.certificates.arithmetic import CAREFUL
 from maxmargin.certificates.joint_arithmetic import JointTerms
 from maxmargin.certificates.rounding import Approximate, exact_combination_off, exact_scores_off, norm
+from maxmargin.runtime import Execution
 from maxmargin.solution import relative_gap
 from maxmargin.solvers.claims import HALF, MATTERS, SMALL, Claim
 from maxmargin.solvers.joint_point import JointPoint, JointProblem
@@ -33,7 +33,9 @@ def joint_claim(problem: JointProblem, point: JointPoint, tol: float, n_threads:
     alpha, moved = exactly_circulating(problem, point.alpha)
     if problem.nnz > SMALL and moved <= terms.most_moved(alpha.size):
         largest = math.sqrt(float(problem.squared_norms.max()))
-        high = terms.primal_above(point.primal, point.W, point.b, problem.longest_row, largest, factor=CAREFUL)
+        high = terms.primal_above(
+            point.primal, point.W, point.b, problem.space.facts.longest_row, largest, factor=CAREFUL
+        )
         lost = CAREFUL * terms.dual_lost(point.dual, point.alpha, moved, point.induced, problem.squared_norms)
         found = _claim(problem, alpha, high, point.dual - lost)
         if found.gap <= tol or (high - point.primal) + lost <= MATTERS * (found.primal - found.dual):
@@ -56,11 +58,10 @@ def _exact_products(
     """Scores and Σ_i alpha_im x_i of every class in twice the working precision."""
     norms, scores, induced = np.sqrt(problem.squared_norms), [], []
     for w, column in zip(W, alpha.T, strict=True):
-        high, low, line = np.empty(problem.n_rows), np.empty(problem.n_rows), np.empty(problem.n_cols)
         coefficient = np.ascontiguousarray(column)
-        _core.compensated_scores(problem.rows, np.ascontiguousarray(w), high, low, n_threads)
-        _core.compensated_combine(problem.rows, coefficient, line, n_threads)
-        scores.append(Approximate(high, exact_scores_off(problem.longest_row, norm(w), norms), low))
+        high, low = problem.space.exact_scores(np.ascontiguousarray(w), Execution(n_threads))
+        line = problem.space.exact_combine(coefficient, Execution(n_threads))
+        scores.append(Approximate(high, exact_scores_off(problem.space.facts.longest_row, norm(w), norms), low))
         induced.append(Approximate(line, exact_combination_off(coefficient, line, norms)))
     return scores, induced
 
@@ -72,11 +73,9 @@ def exactly_circulating(problem: JointProblem, alpha: Vector) -> tuple[Vector, f
 
     Examples
     --------
-    >>> import maxmargin._core as _core
-    >>> from maxmargin.problem import Bias
-    >>> X, label = np.eye(3), np.arange(3, dtype=np.int32)
-    >>> rows = _core.Rows.dense(X)
-    >>> problem = JointProblem(X, rows, label, np.ones(3), "crammer_singer", Bias(1.0, False), 3)
+    >>> from maxmargin.space import Bias, Rows
+    >>> rows, label = Rows.of(np.eye(3)), np.arange(3, dtype=np.int32)
+    >>> problem = JointProblem(rows, label, np.ones(3), "crammer_singer", Bias(1.0, False), 3)
     >>> alpha, moved = exactly_circulating(problem, 0.1 * (3.0 * np.eye(3) - 1.0))
     >>> bool((alpha.sum(axis=0) == 0.0).all() and (alpha.sum(axis=1) == 0.0).all())
     True

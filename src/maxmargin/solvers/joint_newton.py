@@ -13,10 +13,9 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-import maxmargin._core as _core
-from maxmargin.runtime import Watch, borrowed_blas
+from maxmargin.runtime import Execution, Watch
 from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
-from maxmargin.solvers.newton_system import Breakdown, Cholesky
+from maxmargin.space.systems import Breakdown, Cholesky
 
 Vector = NDArray[np.float64]
 
@@ -225,9 +224,8 @@ class JointNewton:
                 if not weight.any():
                     continue
                 block[:] = 0.0
-                _core.normal_matrix(
-                    problem.rows, sign * weight, problem.bias.value, block, borrowed_blas(), 1, self.watch.core
-                )
+                how = Execution(1, self.watch.core)
+                problem.space.normal_matrix(sign * weight, problem.bias.value, how, add_to=block)
                 full = sign * (np.triu(block) + np.triu(block, 1).T)
                 H[m * size : (m + 1) * size, other * size : (other + 1) * size] = full
         diagonal = np.ones(size)
@@ -245,8 +243,7 @@ class JointNewton:
     def _conjugate_gradients(self, curve: Curve, g: Vector, ridge: float) -> Vector:
         problem, d = self.problem, self.problem.n_cols
         Q = np.column_stack([curve.weight(m, m) for m in range(problem.n_classes)])
-        squares = problem.X.multiply(problem.X) if hasattr(problem.X, "multiply") else problem.X * problem.X
-        diagonal = 1.0 + np.asarray(squares.T @ Q).T
+        diagonal = 1.0 + problem.space.squared.combine_all(Q)
         if g.shape[1] > d:
             diagonal = np.column_stack([diagonal, ridge + problem.bias.value**2 * Q.sum(axis=0)])
 

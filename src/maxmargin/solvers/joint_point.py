@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
-import maxmargin._core as _core
 from maxmargin.kept import kept_property
-from maxmargin.problem import Bias
 from maxmargin.solution import relative_gap
+from maxmargin.space import Bias, Rows
 
 Vector = NDArray[np.float64]
 
@@ -23,8 +21,7 @@ Vector = NDArray[np.float64]
 class JointProblem:
     """Rows, the class of each, costs, a joint loss ("crammer_singer" or "multinomial") and a bias per class."""
 
-    X: Any
-    rows: _core.Rows
+    space: Rows
     label: NDArray[np.int32]
     cost: Vector
     loss: str
@@ -33,31 +30,24 @@ class JointProblem:
 
     @property
     def n_rows(self) -> int:
-        return self.rows.shape[0]
+        return self.space.n
 
     @property
     def n_cols(self) -> int:
-        return self.rows.shape[1]
+        return self.space.d
 
     @property
     def nnz(self) -> int:
-        return self.rows.nnz
+        return self.space.nnz
 
     @property
     def shape(self) -> tuple[int, int]:
         """Of the multipliers."""
         return self.n_rows, self.n_classes
 
-    @kept_property
+    @property
     def squared_norms(self) -> Vector:
-        norms = np.empty(self.n_rows)
-        _core.squared_norms(self.rows, norms, 1)
-        return norms
-
-    @kept_property
-    def longest_row(self) -> int:
-        """The largest number of products in a row's score."""
-        return int(np.diff(self.X.indptr).max(initial=0)) if sp.issparse(self.X) else self.n_cols
+        return self.space.facts.squared_norms
 
     @kept_property
     def own(self) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -70,11 +60,11 @@ class JointProblem:
         return float(self.cost @ self.losses(np.zeros(self.shape)))
 
     def scores(self, W: Vector, b: Vector | float) -> Vector:
-        return np.asarray(self.X @ W.T, dtype=np.float64) + b
+        return self.space.scores_of_all(W) + b
 
     def combine(self, alpha: Vector) -> Vector:
         """Σ_i alpha_im x_i, one line per class."""
-        return np.ascontiguousarray(np.asarray(self.X.T @ alpha, dtype=np.float64).T)
+        return self.space.combine_all(alpha)
 
     def losses(self, scores: Vector) -> Vector:
         own = scores[self.own]

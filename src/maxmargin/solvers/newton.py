@@ -18,13 +18,12 @@ import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.positions import distinct
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, effective_threads
+from maxmargin.runtime import Execution, Watch, effective_threads
 from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, recover, starting_point, uncertified
 from maxmargin.solvers.claims import AIM
@@ -166,8 +165,7 @@ class _Run:
         if problem.loss.smooth and answer.status is Status.CONVERGED:
             self.best = uncertified(problem, answer, self.n_threads)
             return 0.0
-        scores = np.empty(problem.n_rows)
-        _core.scores(problem.rows, answer.w, answer.b, scores, self.n_threads)
+        scores = problem.space.scores(answer.w, Execution(self.n_threads), bias=answer.b)
         r = problem.loss.residual(scores, problem.y)
         width = 0.0
         if problem.loss.smooth or not problem.loss.has_box:
@@ -203,7 +201,7 @@ def first_sigma(problem: Problem, point: Point) -> float | None:
 def worth_sampling(problem: Problem) -> bool:
     """Many more rows than unknowns."""
     unknowns = problem.n_cols + 1
-    if sp.issparse(problem.X):
+    if problem.space.sparse:
         unknowns = min(unknowns, int(problem.nnz / problem.n_rows * 20.0))
     return problem.n_rows >= SAMPLE * max(1000, 50 * unknowns)
 

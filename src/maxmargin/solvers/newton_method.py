@@ -17,20 +17,19 @@ proximal point algorithm in convex programming, 1976. Qi, Sun: A nonsmooth versi
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.losses import SlackPower
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch
+from maxmargin.runtime import Execution, Watch
 from maxmargin.solvers.base import Point, better, recover
 from maxmargin.solvers.curves import At, Curve, LowPower, Piecewise, Smooth
-from maxmargin.solvers.newton_system import (
+from maxmargin.space import Rows
+from maxmargin.space.systems import (
     Breakdown,
     ConjugateGradients,
     GramCache,
@@ -52,7 +51,7 @@ class _WorkingSet:
 
     chosen: NDArray[np.intp] | slice
     settled: Vector
-    rows: _core.Rows
+    rows: Rows
     alpha: Vector
     sigma: Vector
     fixed_w: Vector
@@ -83,6 +82,7 @@ class NewtonMethod:
         exact: bool = True,
     ) -> None:  # fmt: skip
         self.problem, self.n_threads, self.watch, self.max_steps = problem, n_threads, watch, max_steps
+        self.how = Execution(n_threads, watch.core)
         self.enough, self.exact = enough, exact
         self.steps = 0
         loss = problem.loss
@@ -92,7 +92,6 @@ class NewtonMethod:
         self.rounding = 0.0  # of a gradient: what the sum Σ alpha sign x cannot resolve
         # Newton's last step squares the gap; where a step is cheap, it is taken even if nobody asked for more digits.
         self._large = problem.nnz > 1_000_000 or not exact
-        self._squared: _core.Rows | None = None
         self.iterative = False  # whether a linear system had to be solved by conjugate gradients
 
     def run(
@@ -174,21 +173,19 @@ class NewtonMethod:
         chosen = np.sort(nearest)
         fixed = settled * problem.sign
         fixed[chosen] = 0.0
-        fixed_w = np.empty(problem.n_cols)
-        _core.combine(problem.rows, fixed, fixed_w, self.n_threads)
-        rows = problem.take_rows(chosen)
+        fixed_w = problem.space.combine(fixed, Execution(self.n_threads))
+        rows = problem.space.take(chosen)
         return _WorkingSet(
             chosen, settled, rows, point.alpha[chosen], sigma[chosen], fixed_w, float(fixed.sum()), point.w.copy(),
-            point.b, point.scores[chosen], GramCache(rows, self.n_threads),
-            NormalCache(rows, problem.squared_norms[chosen], problem.bias, self.n_threads),
+            point.b, point.scores[chosen], GramCache(rows), NormalCache(rows, problem.bias),
         )  # fmt: skip
 
     def _all_rows(self, point: Point, sigma: Vector) -> _WorkingSet:
         problem = self.problem
         return _WorkingSet(
-            slice(None), point.alpha, problem.rows, point.alpha.copy(), sigma, np.zeros(problem.n_cols), 0.0,
-            point.w.copy(), point.b, point.scores.copy(), GramCache(problem.rows, self.n_threads),
-            NormalCache(problem.rows, problem.squared_norms, problem.bias, self.n_threads),
+            slice(None), point.alpha, problem.space, point.alpha.copy(), sigma, np.zeros(problem.n_cols), 0.0,
+            point.w.copy(), point.b, point.scores.copy(), GramCache(problem.space),
+            NormalCache(problem.space, problem.bias),
         )  # fmt: skip
 
     def _penalty(self, point: Point, penalty: float) -> Vector:
@@ -254,7 +251,7 @@ class NewtonMethod:
         while True:
             at = curve.at(work.scores, work.b)
             work.alpha, D = at.pi, at.D
-            _core.combine(work.rows, at.pull, gradient[:d], self.n_threads, self.watch.core)
+            work.rows.combine(at.pull, self.how, out=gradient[:d])
             gradient[:d] += work.fixed_w - work.w
             if bias.value:
                 held = work.b / bias.value if bias.penalised else ridge * (work.b - centre)
@@ -297,23 +294,15 @@ class NewtonMethod:
     def _system(self, work: _WorkingSet, D: Vector, ridge: float) -> NewtonSystem | None:
         damping = ridge if self.rounds else 1e-15 * float(self.problem.cost.sum()) + 1e-280
         system = newton_system(
-            work.rows, D, self.problem.bias, self.n_threads, bias_ridge=damping, watch=self.watch.core,
-            cache=work.cache, normal=work.normal if self.problem.loss.has_box else None,
-            squares=None if self.rounds else self._squares_of(work.rows),
+            work.rows, D, self.problem.bias, self.how, bias_ridge=damping, cache=work.cache,
+            normal=work.normal if self.problem.loss.has_box else None, iterative=self._may_iterate(work.rows),
         )  # fmt: skip
         self.iterative = self.iterative or (system is not None and system.iterative)
         return system
 
-    def _squares_of(self, rows: _core.Rows) -> Callable[[], _core.Rows] | None:
-        """How to get the rows with every number squared, for sparse rows only: dense systems are factored."""
-        return self._squares if sp.issparse(self.problem.X) and rows is self.problem.rows else None
-
-    def _squares(self) -> _core.Rows:
-        if self._squared is None:
-            X = self.problem.X
-            data = X.data.astype(np.float64)
-            self._squared = _core.Rows.csr(data * data, X.indices, X.indptr, X.shape[1])
-        return self._squared
+    def _may_iterate(self, rows: Rows) -> bool:
+        """Sparse rows only, all of them, and without rounds of multipliers: dense systems are factored."""
+        return not self.rounds and rows.sparse and rows is self.problem.space
 
     def _step(
         self, work: _WorkingSet, curve: Curve, system: NewtonSystem, gradient: Vector, ridge: float, centre: float,
@@ -326,7 +315,7 @@ class NewtonMethod:
             raise Breakdown("the Newton step is not finite")
         dw = np.ascontiguousarray(v[:d])
         db = bias.value * float(v[d]) if bias.value else 0.0
-        _core.scores(work.rows, dw, 0.0, d_scores, self.n_threads, self.watch.core)
+        work.rows.scores(dw, self.how, out=d_scores)
         curve.along(d_scores, db)
         step = self._line_search(work, curve, dw, db, ridge, centre, -float(gradient @ v))
         self.steps += 1

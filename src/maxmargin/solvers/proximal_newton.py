@@ -16,21 +16,20 @@ fast solver for the lasso with dual extrapolation, 2018.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.positions import distinct
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, blas_guard, borrowed_blas, effective_threads
+from maxmargin.runtime import Execution, Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status, relative_gap
 from maxmargin.solvers.base import Point, Start, as_solution, dual_loss, make_feasible
 from maxmargin.solvers.claims import AIM
 from maxmargin.solvers.newton import sample_rows, worth_sampling
-from maxmargin.solvers.newton_system import Breakdown, Cholesky
+from maxmargin.space import Rows
+from maxmargin.space.systems import Breakdown, Cholesky
 
 Vector = NDArray[np.float64]
 
@@ -89,11 +88,11 @@ class _Run:
     def __init__(self, solver: ProximalNewton, problem: Problem, watch: Watch) -> None:
         self.solver, self.problem, self.watch = solver, problem, watch
         self.n_threads = effective_threads(solver.n_threads)
+        self.how = Execution(self.n_threads, watch.core)
         self.history, self.n_iter = History(), 0
         self.w, self.b = np.zeros(problem.n_cols), 0.0
         self.scores = np.zeros(problem.n_rows)
         self.best: _Point | None = None
-        self.by_column: Any = None
         self.damping = 1e-12
         self.expected = np.zeros(1)  # curvature that steps cut short have met
         self.homotopy = True
@@ -113,8 +112,7 @@ class _Run:
         except _core.DeadlineReached:
             status = Status.TIME_LIMIT
         best = self.best if self.best is not None else self._certify()
-        scores = np.empty_like(best.scores)  # those of the steps have drifted
-        _core.scores(self.problem.rows, best.w, 0.0, scores, self.n_threads)
+        scores = self.problem.space.scores(best.w, Execution(self.n_threads))  # those of the steps have drifted
         primal = self.problem.objective(float(np.abs(best.w).sum()), scores + best.b, best.b)
         point = Point(best.alpha, best.w, best.b, best.interval, primal, best.dual, best.gap, best.scores, best.induced)
         return as_solution(
@@ -124,7 +122,7 @@ class _Run:
 
     def _move_to(self, w: Vector, b: float) -> None:
         self.w, self.b = w, b
-        _core.scores(self.problem.rows, w, 0.0, self.scores, self.n_threads)
+        self.problem.space.scores(w, Execution(self.n_threads), out=self.scores)
 
     def _from_sample(self) -> None:
         problem = self.problem
@@ -170,8 +168,7 @@ class _Run:
             self.b = 0.5 * (interval[0] + interval[1])
         scores = self.scores + self.b
         alpha = make_feasible(problem, problem.cost * problem.loss.share(problem.loss.residual(scores, problem.y)))
-        pull = np.empty(problem.n_cols)
-        _core.combine(problem.rows, alpha * problem.sign, pull, self.n_threads)
+        pull = problem.space.combine(alpha * problem.sign, Execution(self.n_threads))
         # A little less than the largest feasible point, so that rounding cannot make it infeasible.
         most = max(1.0, float(np.abs(pull).max(initial=0.0)) * (1.0 + 1e-3 * min(self.solver.tol, 1e-6)))
         scale = problem.bias.value if problem.bias.penalised else 0.0
@@ -221,16 +218,9 @@ class _Run:
             return slice(None)
         return np.sort(np.argpartition(-strength, size - 1)[:size])
 
-    def _columns(self, chosen: NDArray[np.intp] | slice) -> _core.Rows:
-        if isinstance(chosen, slice):
-            return self.problem.rows
-        X = self.problem.X
-        if not sp.issparse(X):
-            return _core.Rows.dense(np.ascontiguousarray(X[:, chosen]))
-        if self.by_column is None:
-            self.by_column = sp.csc_array(X)
-        part = self.by_column[:, chosen].tocsr()
-        return _core.Rows.csr(part.data, part.indices, part.indptr, part.shape[1])
+    def _columns(self, chosen: NDArray[np.intp] | slice) -> Rows:
+        space = self.problem.space
+        return space if isinstance(chosen, slice) else space.columns(chosen)
 
     def _improve(self, chosen: NDArray[np.intp] | slice, enough: float) -> None:
         """Proximal Newton steps on some columns until the model promises less than ``enough``."""
@@ -240,8 +230,7 @@ class _Run:
             promised, dw, db = self._direction(rows, w, enough)
             if not np.isfinite(promised) or promised >= 0.0:
                 return
-            d_scores = np.empty(problem.n_rows)
-            _core.scores(rows, dw, 0.0, d_scores, self.n_threads, self.watch.core)
+            d_scores = rows.scores(dw, self.how)
             t = self._step_length(w, dw, db, d_scores, promised)
             # A step that had to be cut gave slack to rows it knew nothing of: the next one counts them, too.
             ahead = problem.loss.residual(self.scores + d_scores + self.b + db, problem.y)
@@ -254,16 +243,16 @@ class _Run:
             if -promised <= enough or t == 0.0:
                 return
 
-    def _direction(self, rows: _core.Rows, w: Vector, enough: float) -> tuple[float, Vector, float]:
+    def _direction(self, rows: Rows, w: Vector, enough: float) -> tuple[float, Vector, float]:
         """The model's minimiser to a fraction of ``enough``, and the decrease its slope promises."""
         problem, bias, m = self.problem, self.problem.bias, len(w)
         r = problem.loss.residual(self.scores + self.b, problem.y)
         share, bend = problem.loss.share_and_bend(r)
         pull, D = problem.sign * problem.cost * share, problem.cost * np.maximum(bend, self.expected)
-        size = m + (bias.value != 0.0)
-        H, g = np.zeros((size, size)), np.empty(size)
-        _core.normal_matrix(rows, D, bias.value, H, borrowed_blas(), self.n_threads, self.watch.core)
-        _core.combine(rows, pull, g[:m], self.n_threads, self.watch.core)
+        H = rows.normal_matrix(D, bias.value, self.how)
+        size = len(H)
+        g = np.empty(size)
+        rows.combine(pull, self.how, out=g[:m])
         price, v = np.ones(size), np.zeros(size)
         v[:m] = w
         if bias.value:

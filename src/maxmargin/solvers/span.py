@@ -12,14 +12,11 @@ from dataclasses import replace
 from typing import Protocol
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401 - for borrowed_blas: a fit itself must not import
-import scipy.linalg.lapack as lapack
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, blas_guard, borrowed_blas, effective_threads
+from maxmargin.runtime import Execution, Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Solution, Status, relative_gap
 from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, recover, starting_point
 from maxmargin.solvers.claims import AIM
@@ -32,43 +29,13 @@ FEW_COLUMNS = 100  # up to which matrices are so small that nothing is gained
 MOST_STEPS = 200  # of Newton's method on X itself, where the span was too rough
 
 
-class _Coordinates:
-    """The rows in coordinates of their span, and the rows of X that make its basis. About 2 n² numbers."""
-
-    def __init__(self, rows: _core.Rows, n_threads: int, watch: _core.Watch | None) -> None:
-        n = rows.shape[0]
-        G = np.zeros((n, n))
-        _core.gram(rows, np.arange(n, dtype=np.int64), G, borrowed_blas(), n_threads, watch)
-        self.squared_norms = np.diag(G).copy()
-        # Scaled to unit diagonal, or short rows would be lost beside long ones.
-        size = np.sqrt(np.where(self.squared_norms > 0.0, self.squared_norms, 1.0))
-        G /= size
-        G /= size[:, None]
-        factor, pivot, rank, _ = lapack.dpstrf(G.T, lower=1, overwrite_a=1)
-        rank = max(int(rank), 1)
-        for j in range(1, rank):
-            factor[:j, j] = 0.0
-        self.basis = pivot[:rank] - 1  # rows that span all others
-        self.L = np.empty((n, rank))
-        self.L[pivot - 1] = factor[:, :rank]
-        self.L *= size[:, None]
-        self.rows = _core.Rows.dense(self.L)
-
-
 class Span:
     """``problem`` in coordinates of its rows' span: ``inside`` has the same inner products, labels, costs and bias."""
 
-    def __init__(self, problem: Problem, n_threads: int, watch: _core.Watch | None = None) -> None:
-        self.problem, self.n_threads = problem, n_threads
-        known: _Coordinates = problem.kept.get(lambda: _Coordinates(problem.rows, n_threads, watch))
-        self.basis = known.basis
-        self.inside = replace(problem, X=known.L, rows=known.rows, auxiliary=True)
-        self.inside.__dict__.update(squared_norms=known.squared_norms, null_primal=problem.null_primal)
-
-    @property
-    def triangle(self) -> Vector:
-        """The basis in its own coordinates, lower triangular."""
-        return np.asarray(self.inside.X[self.basis])
+    def __init__(self, problem: Problem, how: Execution) -> None:
+        self.problem, self.how = problem, Execution(how.n_threads)
+        self.span = problem.space.span(how)
+        self.inside = replace(problem, space=self.span.rows, auxiliary=True)
 
     def enter(self, start: Start) -> Start:
         """A start, seen from inside; what of its w is orthogonal to all rows only costs norm and is dropped."""
@@ -76,24 +43,20 @@ class Span:
             return start
         if len(start.w) != self.problem.n_cols:
             return start.alpha
-        scores = np.empty(self.problem.n_rows)
-        _core.scores(self.problem.rows, start.w, 0.0, scores, self.n_threads)
-        w, info = lapack.dtrtrs(self.triangle, scores[self.basis], lower=1)
-        return replace(start, w=np.ascontiguousarray(w)) if info == 0 and np.all(np.isfinite(w)) else start.alpha
+        w = self.span.coordinates(self.problem.space.scores(start.w, self.how))
+        return start.alpha if w is None else replace(start, w=w)
 
     def leave(self, answer: Solution) -> Point:
         """The answer as a certified point of the problem itself."""
-        problem = self.problem
-        point = recover(problem, answer.alpha, self.n_threads, b=answer.b)
+        problem, n_threads = self.problem, self.how.n_threads
+        point = recover(problem, answer.alpha, n_threads, b=answer.b)
         if point.gap <= max(answer.gap, 1e-12):
             return point
-        share, info = lapack.dtrtrs(self.triangle, answer.w, lower=1, trans=1)
-        if info != 0 or not np.all(np.isfinite(share)):
+        coefficients = self.span.coefficients(answer.w)
+        if coefficients is None:
             return point
-        coefficient, w = np.zeros(problem.n_rows), np.empty(problem.n_cols)
-        coefficient[self.basis] = share
-        _core.combine(problem.rows, coefficient, w, self.n_threads)
-        return better(point, recover(problem, answer.alpha, self.n_threads, w, answer.b, compete=False))
+        w = problem.space.combine(coefficients, self.how)
+        return better(point, recover(problem, answer.alpha, n_threads, w, answer.b, compete=False))
 
 
 class _Limited(Protocol):
@@ -113,7 +76,7 @@ class _Limited(Protocol):
 
 def is_wide(problem: Problem, most_rows: int, sparse: bool) -> bool:
     """More columns than rows, and rows few enough for their Gram matrix."""
-    if sp.issparse(problem.X) and not sparse:
+    if problem.space.sparse and not sparse:
         return False
     return problem.n_cols > max(problem.n_rows, FEW_COLUMNS) and problem.n_rows <= most_rows
 
@@ -151,7 +114,7 @@ class _Stay:
             usable = not isinstance(start, Solution) or len(start.w) == problem.n_cols
             self.best = starting_point(problem, start, self.n_threads) if usable else None
             if not self._reached():
-                span = Span(problem, self.n_threads, self.watch.core)
+                span = Span(problem, Execution(self.n_threads, self.watch.core))
                 answer = run(span.inside, span.enter(start))
                 self._take_notes(answer)
                 self.best = better(self.best, span.leave(answer))

@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-import maxmargin._core as _core
 from maxmargin.estimators import VersionedState, one_column
 from maxmargin.inputs import (
     LabelledRows,
@@ -24,6 +23,7 @@ from maxmargin.inputs import (
     truth_value,
 )
 from maxmargin.positions import InputError, as_array, check_positions
+from maxmargin.space import Rows
 from maxmargin.squares.centred import Matrix, Vector
 from maxmargin.undisturbed import undisturbed
 
@@ -38,12 +38,12 @@ class LinearMachine(VersionedState, BaseEstimator):
         """Weights (d, k) and biases (k,) for the targets Y (n, k); may set attributes of its own."""
         raise NotImplementedError
 
-    def _found(self, rows: _core.Rows, X: Any, Y: Matrix, weight: Vector) -> tuple[Matrix, Vector]:
+    def _found(self, rows: Rows, Y: Matrix, weight: Vector) -> tuple[Matrix, Vector]:
         """What ``_find`` finds, if it can be computed with."""
         truth_value("fit_intercept", self.fit_intercept)
-        check_sizes(X, weight)
+        check_sizes(rows, weight)
         with undisturbed(rows), np.errstate(over="ignore", invalid="ignore"):
-            W, b = self._find(X, Y, weight)
+            W, b = self._find(rows.X, Y, weight)
         check_solution(W, b)
         return W, b
 
@@ -69,10 +69,10 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, LinearMachine):
         """
         self._check_parameters()
         require_targets(self, y)
-        rows, checked = check_rows(X)
-        Y = check_outputs(y, rows.shape[0])
+        rows = check_rows(X)
+        Y = check_outputs(y, rows.n)
         self._single = Y.ndim == 1
-        W, b = self._found(checked, rows, Y.reshape(len(Y), -1), check_weights(sample_weight, rows.shape[0]))
+        W, b = self._found(rows, Y.reshape(len(Y), -1), check_weights(sample_weight, rows.n))
         validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         self.coef_ = np.ascontiguousarray(W[:, 0] if self._single else W.T)
         self.intercept_: Any = float(b[0]) if self._single else b
@@ -106,7 +106,7 @@ class LinearClassifier(LinearClassifierMixin, LinearMachine):
         positive = range(1, 2) if len(data.classes) == 2 else range(len(data.classes))
         Y = np.stack([np.where(data.position == k, 1.0, -1.0) for k in positive], axis=1)
         self._single = Y.shape[1] == 1
-        W, self.intercept_ = self._found(data.rows, data.X, Y, data.weight)
+        W, self.intercept_ = self._found(data.space, Y, data.weight)
         validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         self.classes_ = data.classes
         self.coef_ = np.ascontiguousarray(W.T)

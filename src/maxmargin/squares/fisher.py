@@ -159,11 +159,11 @@ def check_shape(data: LabelledRows) -> None:
             f"{len(data.classes)} classes. Use sklearn.multiclass.OneVsRestClassifier around this machine, or "
             "LeastSquaresClassifier"
         )
-    n_columns = data.rows.shape[1]
+    n_columns = data.space.d
     if n_columns > MOST_COLUMNS:
         raise InputError(
             f"X has {n_columns} columns; Fisher's discriminant needs the covariances of all pairs of columns, at most "
             f"{MOST_COLUMNS} are allowed. Use RidgeClassifier, or fewer columns, for example by "
             "sklearn.decomposition.TruncatedSVD"
         )
-    check_sizes(data.X, data.weight)
+    check_sizes(data.space, data.weight)

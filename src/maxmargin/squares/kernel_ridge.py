@@ -127,7 +127,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, VersionedState, BaseEstimato
         alpha = check_alpha(self.alpha)
         truth_value("fit_intercept", self.fit_intercept)
         require_targets(self, y)
-        rows, _ = check_rows(X)
+        rows = check_rows(X).X
         n = rows.shape[0]
         Y, weight = check_outputs(y, n), check_weights(sample_weight, n)
         kept = kept_rows(weight)

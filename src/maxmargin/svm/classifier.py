@@ -15,7 +15,6 @@ from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-import maxmargin._core as _core
 from maxmargin.certificates import (
     CombinedCertificate,
     JointCertificate,
@@ -27,11 +26,12 @@ from maxmargin.estimators import one_column
 from maxmargin.inputs import LabelledRows, check_weights, positive_number
 from maxmargin.losses import Loss
 from maxmargin.positions import check_positions
-from maxmargin.problem import Bias, check_penalty, make_bias
-from maxmargin.runtime import Watch, effective_threads
+from maxmargin.problem import check_penalty, make_bias
+from maxmargin.runtime import Execution, Watch, effective_threads
 from maxmargin.solution import Solution, Solutions, Status
 from maxmargin.solvers.hard_margin import separating
 from maxmargin.solvers.joint import JointSolution, joint_problem, make_joint_solver
+from maxmargin.space import Bias
 from maxmargin.svm.base import CertifiedMachine, Vector
 from maxmargin.svm.calibration import fit_steepness
 from maxmargin.svm.machines import Task, solve_all, split, was_interrupted
@@ -99,7 +99,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         seed = self._seed()
         if len(tasks) > 1:
             self._make_solver(tasks[0].problem, 1, seed)  # raises before any thread starts if the solver does not fit
-        with undisturbed(data.rows):
+        with undisturbed(data.space):
             solutions, watch = solve_all(
                 tasks, lambda problem, threads: self._make_solver(problem, threads, seed), starts, n_threads,
                 self.max_seconds, progress,
@@ -183,7 +183,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             n_threads=n_threads,
             seed=self._seed(),
         )
-        with undisturbed(problem.rows):
+        with undisturbed(problem.space):
             solution = solver.solve(problem, start=start, watch=watch)
         self._store_joint(data.classes, solution)
         return solution.status is Status.INTERRUPTED and not watch.stop_requested
@@ -226,11 +226,11 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             learn, test = np.flatnonzero((fold >= 0) & (fold != part)), np.flatnonzero(fold == part)
             other = clone(self).set_params(probability=False, verbose=0, warm_start=False)
             other.__dict__.pop("_skl_callbacks", None)  # listeners hear of one fit, not of six
-            other._fit(data.X[learn], np.asarray(y)[learn], weight[learn])
-            scores.append(np.asarray(other.decision_function(data.X[test])))
+            other._fit(data.space.X[learn], np.asarray(y)[learn], weight[learn])
+            scores.append(np.asarray(other.decision_function(data.space.X[test])))
             rows.append(test)
         if not rows:  # nothing can be held out
-            scores, rows = [np.asarray(self.decision_function(data.X))], [np.arange(len(fold))]
+            scores, rows = [np.asarray(self.decision_function(data.space.X))], [np.arange(len(fold))]
         order = np.concatenate(rows)
         self.steepness_ = fit_steepness(np.concatenate(scores), data.position[order], data.weight[order])
 
@@ -239,8 +239,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
 
         So a weight of k is the same as k repetitions here, too.
         """
-        key = np.empty(len(data.position))
-        _core.scores(data.rows, np.random.default_rng(0).standard_normal(data.rows.shape[1]), 0.0, key, 1)
+        key = data.space.scores(np.random.default_rng(0).standard_normal(data.space.d), Execution(1))
         fold = np.full(len(key), -1, dtype=np.intp)
         members = [np.flatnonzero((data.position == k) & (data.weight > 0.0)) for k in range(len(data.classes))]
         ranks = [np.unique(key[rows], return_inverse=True)[1] for rows in members]
@@ -320,7 +319,7 @@ def separated_anyway(task: Task, solution: Solution, labels: dict[str, Any], n_r
     """
     problem = task.problem
     live = np.flatnonzero(problem.cost > 0.0)
-    X, y = problem.X[live], problem.y[live]
+    X, y = problem.space.X[live], problem.y[live]
     verdict = judge_separability(X, y, max_seconds=60.0)
     if verdict.separable is False:
         among = live if task.chosen is None else task.chosen[live]

@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from maxmargin.inputs import LabelledRows
 from maxmargin.losses import Loss
-from maxmargin.problem import Bias, Problem
+from maxmargin.problem import Problem
 from maxmargin.runtime import Progress, SideBySide, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Solver
+from maxmargin.space import Bias
 
 Vector = NDArray[np.float64]
 
@@ -44,14 +45,7 @@ def split(data: LabelledRows, multi_class: str, *, C: float, loss: Loss, penalty
     if n_classes == 2:
         return [Task(Problem.of_labels(data, 1, **options))]
     if multi_class == "ovr":
-        first = Problem.of_labels(data, 0, **options)
-        _ = first.squared_norms  # once, before others share them
-        tasks = [Task(first)]
-        for positive in range(1, n_classes):
-            problem = Problem.of_labels(data, positive, **options)
-            problem.share_rows_of(first)
-            tasks.append(Task(problem))
-        return tasks
+        return [Task(Problem.of_labels(data, positive, **options)) for positive in range(n_classes)]
     tasks = []
     for first_class, second_class in itertools.combinations(range(n_classes), 2):
         part, chosen = data.pair(first_class, second_class)

@@ -167,7 +167,7 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
         progress.begin(X, y)
         watch = Watch(self.max_seconds, progress)
         solver = self._make_solver(problem, effective_threads(self.n_threads), self._seed())
-        with undisturbed(problem.rows):
+        with undisturbed(problem.space):
             solution = solver.solve(problem, start=start, watch=watch)
         validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         self._store(problem, solution)

@@ -19,9 +19,10 @@ from scipy.optimize import linprog, minimize_scalar
 
 from maxmargin.certificates import judge_separability
 from maxmargin.inputs import LabelledRows, number_in, positive_number
-from maxmargin.problem import Bias, Problem, margin_loss
+from maxmargin.problem import Problem, margin_loss
 from maxmargin.solution import Status
 from maxmargin.solvers import make_solver
+from maxmargin.space import Bias
 
 Vector = NDArray[np.float64]
 
@@ -94,7 +95,7 @@ def novikoff(
     if found is None:
         return None
     w, b = found
-    rows, sign, size = data.X, _signs(data), _squared_sizes(data.X)
+    rows, sign, size = data.space.X, _signs(data), _squared_sizes(data.space.X)
     reach = float((sign * (np.asarray(rows @ w).ravel() + b)).min())
     R2 = float(size.max())
     constants = {"R": math.sqrt(R2)}
@@ -143,7 +144,7 @@ def kesler(X: Any, y: Any, *, constant: float = 1.0, margin: float = 0.0, eta: f
     constant = number_in("constant", constant, 0.0, 1e100)
     data = LabelledRows.from_arrays(X, y)
     n, n_classes = len(data.position), len(data.classes)
-    rows = sp.hstack([sp.csr_array(data.X, dtype=np.float64), np.full((n, 1), constant)], format="csr")
+    rows = sp.hstack([sp.csr_array(data.space.X, dtype=np.float64), np.full((n, 1), constant)], format="csr")
     own = np.repeat(data.position, n_classes)
     other = np.tile(np.arange(n_classes), n)
     kept = own != other
@@ -187,13 +188,13 @@ def freund_schapire(X: Any, y: Any, *, form: str = "proved") -> Bound:
     if form not in ("proved", "printed"):
         raise ValueError(f"form must be 'proved' or 'printed', got {form!r}")
     data = _two_classes(X, y)
-    sign, size = _signs(data), _squared_sizes(data.X)
+    sign, size = _signs(data), _squared_sizes(data.space.X)
     R = math.sqrt(float(size.max())) or 1.0
     bias = Bias(1.0, penalised=True) if form == "proved" else Bias(1.0, penalised=False)
-    scaled = LabelledRows.from_arrays(data.X / R, y)
+    scaled = LabelledRows.from_arrays(data.space.X / R, y)
 
     def root(u: Vector, c: float) -> float:
-        slack = np.maximum(0.0, 1.0 - sign * (np.asarray(data.X @ u).ravel() + c))
+        slack = np.maximum(0.0, 1.0 - sign * (np.asarray(data.space.X @ u).ravel() + c))
         if form == "printed":
             return 2.0 * (R * float(np.linalg.norm(u)) + float(np.linalg.norm(slack)))
         return math.sqrt(2.0) * math.hypot(R * float(np.linalg.norm(u)), c) + float(np.linalg.norm(slack))
@@ -201,7 +202,7 @@ def freund_schapire(X: Any, y: Any, *, form: str = "proved") -> Bound:
     u, c = _along_path(scaled, bias, lambda w, b: root(w / R, b))
     u = u / R
     norm = float(np.linalg.norm(u))
-    slack = np.maximum(0.0, 1.0 - sign * (np.asarray(data.X @ u).ravel() + c))
+    slack = np.maximum(0.0, 1.0 - sign * (np.asarray(data.space.X @ u).ravel() + c))
     gamma = 1.0 / norm if norm > 0.0 else math.inf
     constants = {
         "R": R,
@@ -231,9 +232,9 @@ def extended_space(X: Any, y: Any, delta: float, *, fit_intercept: bool = True) 
     """
     delta = positive_number("delta", delta)
     data = _two_classes(X, y)
-    sign, R2 = _signs(data), float(_squared_sizes(data.X).max())
+    sign, R2 = _signs(data), float(_squared_sizes(data.space.X).max())
     w, b = _solve(data, 0.5 / delta**2, Bias(1.0 if fit_intercept else 0.0, penalised=False))
-    slack = np.maximum(0.0, 1.0 - sign * (np.asarray(data.X @ w).ravel() + b))
+    slack = np.maximum(0.0, 1.0 - sign * (np.asarray(data.space.X @ w).ravel() + b))
     factor = 4.0 if fit_intercept else 1.0
     value = factor * (R2 + delta**2) * (float(w @ w) + float(slack @ slack) / delta**2)
     norm = float(np.linalg.norm(w))
@@ -259,7 +260,7 @@ def winnow(X: Any, y: Any, *, log_base: float | None = None, fit_intercept: bool
     """
     data = _two_classes(X, y)
     sign = _signs(data)
-    Z: Any = data.X.astype(np.float64)
+    Z: Any = data.space.X.astype(np.float64)
     if fit_intercept:
         ones = np.ones((Z.shape[0], 1))
         Z = sp.hstack([Z, ones], format="csr") if sp.issparse(Z) else np.hstack([Z, ones])
@@ -326,7 +327,7 @@ def _widest(data: LabelledRows, bias: Bias) -> tuple[Vector, float] | None:
         return solution.w, solution.b
     if not bias.value:
         return None
-    verdict = judge_separability(data.X, data.position, max_seconds=60.0)
+    verdict = judge_separability(data.space.X, data.position, max_seconds=60.0)
     return (np.asarray(verdict.coef), verdict.intercept) if verdict.coef is not None else None
 
 
@@ -342,5 +343,5 @@ def _along_path(data: LabelledRows, bias: Bias, value: Callable[[Vector, float],
         return value(*known[log_C])
 
     minimize_scalar(at, bounds=(math.log(1e-6), math.log(1e8)), method="bounded", options={"xatol": 0.02})
-    zero = (np.zeros(data.rows.shape[1]), 0.0)
+    zero = (np.zeros(data.space.d), 0.0)
     return min([*known.values(), zero], key=lambda pair: value(*pair))

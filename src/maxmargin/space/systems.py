@@ -5,16 +5,15 @@ Solved in the smaller of two sizes: columns (normal equations) or rows with D > 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import scipy.linalg.blas as blas
 import scipy.linalg.lapack as lapack
 from numpy.typing import NDArray
 
-import maxmargin._core as _core
-from maxmargin.problem import Bias
-from maxmargin.runtime import borrowed_blas
+from maxmargin.kept import kept_property
+from maxmargin.runtime import Execution
+from maxmargin.space.bias import Bias
+from maxmargin.space.rows import Rows
 
 Vector = NDArray[np.float64]
 
@@ -66,17 +65,6 @@ class Cholesky:
         return np.asarray(x * self.scale)
 
 
-def normal_matrix(
-    rows: _core.Rows, D: Vector, bias: Bias, n_threads: int, watch: _core.Watch | None, add_to: Vector | None = None
-) -> Vector:
-    """XᵀDX with the bias as last column, row-major upper triangle; added to a matrix if one is given."""
-    size = rows.shape[1] + (bias.value != 0.0)
-    # The core fills one triangle; garbage in the other would warn when it is scaled.
-    H = np.zeros((size, size)) if add_to is None else add_to
-    _core.normal_matrix(rows, D, bias.value, H, borrowed_blas(), n_threads, watch, add=add_to is not None)
-    return H
-
-
 class NormalCache:
     """XᵀDX of the last D. Where D has two values only, few rows change sides from step to step, and only they count.
 
@@ -87,28 +75,32 @@ class NormalCache:
     LARGEST = 1000  # columns: beyond, a second matrix takes too much memory
     ROUNDING = 1e-10
 
-    def __init__(self, rows: _core.Rows, squared_norms: Vector, bias: Bias, n_threads: int) -> None:
-        self.rows, self.bias, self.n_threads = rows, bias, n_threads
-        self.squares = squared_norms + bias.value**2
+    def __init__(self, rows: Rows, bias: Bias) -> None:
+        self.rows, self.bias = rows, bias
         self.known: Vector | None = None
         self.products = np.empty((0, 0))
         self.active = 0  # rows when the matrix was formed
         self.moved = 0.0  # trace of what was added and taken away since
 
-    def matrix(self, D: Vector, watch: _core.Watch | None) -> Vector:
+    @kept_property
+    def squares(self) -> Vector:
+        """Traces of the rows' parts."""
+        return self.rows.diagonal + self.bias.value**2
+
+    def matrix(self, D: Vector, how: Execution) -> Vector:
         """XᵀDX, row-major upper triangle, as a matrix of its own."""
         largest = float(D.max()) if len(D) else 0.0
-        if not 0.0 < largest < np.inf or self.rows.shape[1] > self.LARGEST:
-            return self._form(D, watch)
+        if not 0.0 < largest < np.inf or self.rows.d > self.LARGEST:
+            return self._form(D, how)
         unit = D / largest
         before, self.known = self.known, None  # nothing is known if the core is interrupted
         change = unit if before is None else unit - before
         count, moved = int(np.count_nonzero(change)), self.moved + float(np.abs(change) @ self.squares)
         resolved = float(np.finfo(np.float64).eps) * largest * moved <= self.ROUNDING
         if before is None or 2 * count > self.active or not resolved:
-            self.products, self.active, self.moved = self._form(unit, watch), int(np.count_nonzero(unit)), 0.0
+            self.products, self.active, self.moved = self._form(unit, how), int(np.count_nonzero(unit)), 0.0
         elif count:
-            self._form(change, watch, self.products)
+            self._form(change, how, self.products)
             self.moved = moved
         self.known = unit
         return self.products * largest
@@ -117,8 +109,8 @@ class NormalCache:
         """The next matrix is formed afresh."""
         self.known = None
 
-    def _form(self, D: Vector, watch: _core.Watch | None, add_to: Vector | None = None) -> Vector:
-        return normal_matrix(self.rows, D, self.bias, self.n_threads, watch, add_to)
+    def _form(self, D: Vector, how: Execution, add_to: Vector | None = None) -> Vector:
+        return self.rows.normal_matrix(D, self.bias.value, how, add_to=add_to)
 
 
 class NormalSystem:
@@ -128,19 +120,18 @@ class NormalSystem:
 
     def __init__(
         self,
-        rows: _core.Rows,
+        rows: Rows,
         D: Vector,
         bias: Bias,
-        n_threads: int,
+        how: Execution,
         *,
         bias_ridge: float = 0.0,
         careful: bool = True,
-        watch: _core.Watch | None = None,
         cache: NormalCache | None = None,
     ) -> None:
-        d = rows.shape[1]
+        d = rows.d
         size = d + (bias.value != 0.0)
-        H = cache.matrix(D, watch) if cache else normal_matrix(rows, D, bias, n_threads, watch)
+        H = cache.matrix(D, how) if cache else rows.normal_matrix(D, bias.value, how)
         H.reshape(-1)[: d * size : size + 1] += 1.0
         if bias.value != 0.0:
             H[d, d] += 1.0 if bias.penalised else bias_ridge
@@ -155,24 +146,23 @@ class GramCache:
 
     MOST_ROWS = 4000
 
-    def __init__(self, rows: _core.Rows, n_threads: int) -> None:
-        self.rows, self.n_threads = rows, n_threads
+    def __init__(self, rows: Rows) -> None:
+        self.rows = rows
         self.known = np.empty(0, dtype=np.int64)
         self.place = np.full(0, -1, dtype=np.int64)
         self.products = np.empty((0, 0))
 
-    def gram(self, chosen: NDArray[np.int64], watch: _core.Watch | None) -> Vector:
+    def gram(self, chosen: NDArray[np.int64], how: Execution) -> Vector:
         """⟨x_j, x_k⟩ of the chosen rows, as a matrix of its own."""
         if len(self.place) == 0:
-            self.place = np.full(self.rows.shape[0], -1, dtype=np.int64)
+            self.place = np.full(self.rows.n, -1, dtype=np.int64)
         new = chosen[self.place[chosen] < 0]
         if len(self.known) + len(new) > self.MOST_ROWS or 2 * len(new) > len(chosen):
-            return self._afresh(chosen, watch)
+            return self._afresh(chosen, how)
         if len(new):
             old = len(self.known)
             together = np.concatenate([self.known, new])
-            block = np.empty((len(new), len(together)))
-            _core.gram_block(self.rows, new, together, block, self.n_threads, watch)
+            block = self.rows.block(new, together, how)
             grown = np.empty((len(together), len(together)))
             grown[:old, :old] = self.products
             grown[old:] = block
@@ -181,9 +171,8 @@ class GramCache:
         at = self.place[chosen]
         return np.ascontiguousarray(self.products[np.ix_(at, at)])
 
-    def _afresh(self, chosen: NDArray[np.int64], watch: _core.Watch | None) -> Vector:
-        G = np.zeros((len(chosen), len(chosen)))
-        _core.gram(self.rows, chosen, G, borrowed_blas(), self.n_threads, watch)
+    def _afresh(self, chosen: NDArray[np.int64], how: Execution) -> Vector:
+        G = self.rows.gram(chosen, how)
         G = np.triu(G) + np.triu(G, 1).T
         if len(chosen) <= self.MOST_ROWS:
             self.place[self.known] = -1
@@ -203,43 +192,39 @@ class GramSystem:
 
     def __init__(
         self,
-        rows: _core.Rows,
+        rows: Rows,
         D: Vector,
         bias: Bias,
-        n_threads: int,
+        how: Execution,
         *,
         bias_ridge: float = 0.0,
-        watch: _core.Watch | None = None,
         cache: GramCache | None = None,
     ) -> None:
-        self.rows, self.bias, self.n_threads, self.watch = rows, bias, n_threads, watch
+        self.rows, self.bias, self.how = rows, bias, how
         self.ridge = 1.0 if bias.penalised else bias_ridge
         self.active = np.flatnonzero(D).astype(np.int64)
         n = len(self.active)
         if n:
-            K = (cache or GramCache(rows, n_threads)).gram(self.active, watch)
+            K = (cache or GramCache(rows)).gram(self.active, how)
             K.reshape(-1)[:: n + 1] += 1.0 / D[self.active]
             self.factor = Cholesky(K)
             self.ones = self.factor.solve(np.full(n, bias.value)) if bias.value else np.zeros(n)
 
     def _spread(self, c: Vector) -> Vector:
-        full = np.zeros(self.rows.shape[0])
+        full = np.zeros(self.rows.n)
         full[self.active] = c
-        out = np.empty(self.rows.shape[1])
-        _core.combine(self.rows, full, out, self.n_threads, self.watch)
-        return out
+        return self.rows.combine(full, self.how)
 
     def solve(self, g: Vector) -> Vector:
         # With K = D⁻¹ + X_F X_Fᵀ and h = K⁻¹ X_F g_w:  v_b (ridge + βᵀK⁻¹β) = g_b − βᵀh,
         # v_w = g_w − X_Fᵀ (h + K⁻¹β v_b), where β is the constant bias column.
-        d = self.rows.shape[1]
+        d = self.rows.d
         g_w, out = g[:d], g.copy()
         if not len(self.active):
             if self.bias.value:
                 out[d] = g[d] / self.ridge if self.ridge else 0.0
             return out
-        projected = np.empty(self.rows.shape[0])
-        _core.scores(self.rows, np.ascontiguousarray(g_w), 0.0, projected, self.n_threads, self.watch)
+        projected = self.rows.scores(np.ascontiguousarray(g_w), self.how)
         h = self.factor.solve(projected[self.active])
         if self.bias.value:
             curvature = self.ridge + self.bias.value * float(self.ones.sum())
@@ -257,35 +242,31 @@ class ConjugateGradients:
 
     def __init__(
         self,
-        rows: _core.Rows,
+        rows: Rows,
         D: Vector,
         bias: Bias,
-        n_threads: int,
+        how: Execution,
         *,
         bias_ridge: float = 0.0,
-        watch: _core.Watch | None = None,
-        squares: _core.Rows,
     ) -> None:
-        self.rows, self.D, self.bias, self.n_threads, self.watch = rows, D, bias, n_threads, watch
+        self.rows, self.D, self.bias, self.how = rows, D, bias, how
         self.ridge = 1.0 if bias.penalised else bias_ridge
-        d = rows.shape[1]
+        d = rows.d
         diagonal = np.empty(d + (bias.value != 0.0))
-        _core.combine(squares, D, diagonal[:d], n_threads, watch)
+        rows.squared.combine(D, how, out=diagonal[:d])
         diagonal[:d] += 1.0
         if bias.value:
             diagonal[d] = max(self.ridge + bias.value**2 * float(D.sum()), 1e-280)
         self.diagonal, self.forcing = diagonal, 0.01
-        self.scores = np.empty(rows.shape[0])
+        self.scores = np.empty(rows.n)
 
     def times(self, v: Vector) -> Vector:
-        d, beta = self.rows.shape[1], self.bias.value
-        _core.scores(
-            self.rows, np.ascontiguousarray(v[:d]), beta * float(v[d]) if beta else 0.0, self.scores, self.n_threads,
-            self.watch,
-        )  # fmt: skip
+        d, beta = self.rows.d, self.bias.value
+        of_bias = beta * float(v[d]) if beta else 0.0
+        self.rows.scores(np.ascontiguousarray(v[:d]), self.how, bias=of_bias, out=self.scores)
         self.scores *= self.D
         out = np.empty_like(v)
-        _core.combine(self.rows, self.scores, out[:d], self.n_threads, self.watch)
+        self.rows.combine(self.scores, self.how, out=out[:d])
         out[:d] += v[:d]
         if beta:
             out[d] = beta * float(self.scores.sum()) + self.ridge * float(v[d])
@@ -315,41 +296,37 @@ LARGEST_SYSTEM = 6000
 
 
 def newton_system(
-    rows: _core.Rows,
+    rows: Rows,
     D: Vector,
     bias: Bias,
-    n_threads: int,
+    how: Execution,
     *,
     bias_ridge: float = 0.0,
-    watch: _core.Watch | None = None,
     cache: GramCache | None = None,
     normal: NormalCache | None = None,
-    squares: Callable[[], _core.Rows] | None = None,
+    iterative: bool = False,
 ) -> NewtonSystem | None:
-    """The cheapest form; ``squares()`` (the rows with every number squared) allows conjugate gradients.
-
-    None if none is possible.
-    """
-    d, active = rows.shape[1], int(np.count_nonzero(D))
+    """The cheapest form, conjugate gradients only where ``iterative`` allows them; None if none is possible."""
+    d, active = rows.d, int(np.count_nonzero(D))
     size = min(d, active)
-    if squares is not None and size > 300:
+    if iterative and size > 300:
         # Direct: form and factor. Iterative: some fifty products with X, both ways.
-        per_row = rows.nnz / max(1, rows.shape[0])
+        per_row = rows.per_row
         form = (
             active * active * per_row * 1e-9
             if active < d
-            else active * per_row * (per_row if rows.is_sparse else d) * 3e-10
+            else active * per_row * (per_row if rows.sparse else d) * 3e-10
         )
         direct = form + size**3 / 6e10
         if size > LARGEST_SYSTEM or direct > 100.0 * rows.nnz * 1e-9:
-            return ConjugateGradients(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch, squares=squares())
+            return ConjugateGradients(rows, D, bias, how, bias_ridge=bias_ridge)
     if size > LARGEST_SYSTEM:
         return None
     if d > max(active, 100):
-        return GramSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch, cache=cache)
+        return GramSystem(rows, D, bias, how, bias_ridge=bias_ridge, cache=cache)
     try:
-        return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, careful=False, watch=watch, cache=normal)
+        return NormalSystem(rows, D, bias, how, bias_ridge=bias_ridge, careful=False, cache=normal)
     except Breakdown:
         if normal is not None:
             normal.forget()
-        return NormalSystem(rows, D, bias, n_threads, bias_ridge=bias_ridge, watch=watch)
+        return NormalSystem(rows, D, bias, how, bias_ridge=bias_ridge)
