@@ -27,9 +27,12 @@ from maxmargin.inputs import (
 from maxmargin.kept import kept_property
 from maxmargin.losses import LOSSES, DualBox, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive, slack_power
 from maxmargin.positions import InputError
+from maxmargin.solution import relative_gap
 from maxmargin.space import Bias, Rows
 
 Vector = NDArray[np.float64]
+
+FLOOR = 1e-9  # more than the share of the objective at w = 0 that a relative gap is measured with at least
 REGRESSION_LOSSES: dict[str, type[EpsilonInsensitive] | type[SquaredEpsilonInsensitive]] = {
     "epsilon_insensitive": EpsilonInsensitive,
     "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
@@ -179,6 +182,22 @@ class Problem:
             loss = REGRESSION_LOSSES[self.loss.name](0.0)
         b = sum(loss.best_bias(zero, self.y, self.cost)) / 2.0 if self.bias.free else 0.0
         return float(self.cost @ loss.value(zero + b, self.y))
+
+    def relative_gap(self, primal: float, dual: float) -> float:
+        """The one relative gap; the objective at w = 0 is only asked for where it may count."""
+        if self.hard:  # w = 0 is not feasible
+            return relative_gap(primal, dual, 0.0)
+        if not self.loss.regression:
+            # With b = 0 all rows have the same loss: the best constant bias leaves no more than that.
+            at_most = self.total_cost * float(self.loss.of_residual(self.target[:1])[0])
+            if max(abs(primal), abs(dual)) > FLOOR * at_most:
+                return relative_gap(primal, dual, 0.0)
+        return relative_gap(primal, dual, self.null_primal)
+
+    @kept_property
+    def total_cost(self) -> float:
+        """Σ cost_i."""
+        return float(self.cost.sum())
 
     def objective(self, penalty: float, scores: Vector, b: float) -> float:
         """Primal value, given R(w) and the scores ⟨w, x_i⟩ + b."""

@@ -63,9 +63,22 @@ def _available(limit: str | None, tied: frozenset[int]) -> int:
     return int(cpu_count())
 
 
+class Meter:
+    """Counts work, so that decisions need no clock.
+
+    Attributes
+    ----------
+    spent : counted operations times their prices.
+    reads : numbers of X that were visited.
+    """
+
+    def __init__(self) -> None:
+        self.spent, self.reads = 0.0, 0.0
+
+
 @dataclass(frozen=True)
 class Execution:
-    """How passes over the rows are made: by how many threads, and what may interrupt them.
+    """How passes over the rows are made: by how many threads, what may interrupt them, and who counts their work.
 
     Examples
     --------
@@ -75,6 +88,13 @@ class Execution:
 
     n_threads: int = 1
     watch: _core.Watch | None = None
+    meter: Meter | None = None
+
+    def spend(self, cost: float, *, reads: float = 0.0) -> None:
+        """Count work: in the units of :mod:`maxmargin.space.prices`, and in visits to the numbers of X."""
+        if self.meter is not None:
+            self.meter.spent += cost
+            self.meter.reads += reads
 
 
 class BlasGuard:
@@ -179,6 +199,7 @@ class Watch:
     def __init__(self, max_seconds: float | None = None, progress: Progress | None = None) -> None:
         self.start = time.perf_counter()
         self.core = _core.Watch(0.05, max_seconds)
+        self.meter = Meter()
         self._progress = progress
         self.stop_requested = False
         self.interrupted = False  # by Ctrl-C while other threads worked

@@ -21,6 +21,7 @@ class Status(Enum):
     TIME_LIMIT = "the time limit was reached first"
     INTERRUPTED = "the fit was interrupted"
     NUMERICAL_LIMIT = "rounding errors prevent any further progress"
+    BUDGET_SPENT = "its budget of operations was spent first"
     INFEASIBLE = "no hyperplane satisfies the constraints"
 
     @property

@@ -14,9 +14,9 @@ import maxmargin.solvers.joint_claims as joint_claims
 from maxmargin import LinearSVC, LinearSVR, LogisticRegression, Problem, Status
 from maxmargin.certificates import Outcome
 from maxmargin.certificates.rounding import ELEMENTARY, FEW, exact_combination, exact_scores, sums_to_zero, total
-from maxmargin.solvers.base import make_feasible
 from maxmargin.solvers.hard_margin import HardMargin
 from maxmargin.solvers.interior_point import InteriorPoint
+from maxmargin.solvers.points import make_feasible
 from tests.exact.objectives import Ball, false_bounds, rational
 from tests.exact.sweep import sweep
 

@@ -7,9 +7,9 @@ import scipy.sparse as sp
 from maxmargin import OptimalityCertificate, Problem, Status
 from maxmargin.certificates import Outcome
 from maxmargin.runtime import Watch
-from maxmargin.solvers import InteriorPoint, Newton, newton_method
+from maxmargin.solvers import InteriorPoint, Newton, multipliers
 from maxmargin.solvers.newton import sample_rows, worth_sampling
-from maxmargin.solvers.proximal_newton import ProximalNewton
+from maxmargin.solvers.proximal import ProximalNewton
 from tests.conftest import tall
 from tests.contracts import fits_data
 
@@ -109,18 +109,18 @@ def test_few_rows_are_not_sampled():
 def test_thinned_curvature_ends_at_the_same_optimum(loss, monkeypatch):
     problem = many(loss, n=7000, d=4)
     called = []
-    original = newton_method._thinned
+    original = multipliers._thinned
 
     def recorded(D, n_cols):
         thin = original(D, n_cols)
         called.append((np.count_nonzero(thin), np.count_nonzero(D), thin.sum() / D.sum()))
         return thin
 
-    monkeypatch.setattr(newton_method, "_thinned", recorded)
+    monkeypatch.setattr(multipliers, "_thinned", recorded)
     thinned = Newton(tol=1e-12, sampling=False).solve(problem)
     assert any(few < some for few, some, _ in called)
     assert all(0.7 < ratio < 1.4 for _, _, ratio in called)
-    monkeypatch.setattr(newton_method, "_thinned", lambda D, n_cols: D)
+    monkeypatch.setattr(multipliers, "_thinned", lambda D, n_cols: D)
     whole = Newton(tol=1e-12, sampling=False).solve(problem)
     np.testing.assert_allclose(thinned.w, whole.w, rtol=1e-6, atol=1e-8)
     assert thinned.primal == pytest.approx(whole.primal, rel=1e-12)
@@ -134,13 +134,13 @@ def test_conjugate_gradients_agree_with_a_dense_solve(loss, bias, monkeypatch):
     y = np.where(X @ rng.standard_normal(5500) + 0.1 * rng.standard_normal(6000) > 0, 1, -1)
     problem = Problem.from_arrays(X, y, loss=loss, C=0.5, **BIASES[bias])
     used = []
-    original = newton_method.newton_system
+    original = multipliers.newton_system
 
     def recorded(*args, **options):
         used.append(original(*args, **options))
         return used[-1]
 
-    monkeypatch.setattr(newton_method, "newton_system", recorded)
+    monkeypatch.setattr(multipliers, "newton_system", recorded)
     solution = Newton(tol=1e-7).solve(problem)
     assert any(system.iterative for system in used)
     assert solution.status is Status.CONVERGED

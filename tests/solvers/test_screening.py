@@ -7,11 +7,13 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import Problem
+from maxmargin.runtime import Execution
 from maxmargin.solvers import InteriorPoint, Newton
-from maxmargin.solvers.base import recover
+from maxmargin.solvers.points import recover
 from maxmargin.solvers.screening import proven
 from tests.conftest import tall
 
+HOW = Execution(1)
 BIASES = {
     "free": {},
     "none": {"fit_intercept": False},
@@ -47,8 +49,8 @@ def rough_points(problem, best):
     lower, upper = problem.loss.domain(problem.cost)
     for size in (1.0, 0.1, 1e-2, 1e-3, 1e-5, 1e-8):
         shaken = best.alpha * (1.0 + size * rng.standard_normal(problem.n_rows))
-        yield recover(problem, np.clip(shaken, lower, upper), 1)
-        yield recover(problem, best.alpha, 1, best.w + size * rng.standard_normal(problem.n_cols), best.b)
+        yield recover(problem, np.clip(shaken, lower, upper), HOW)
+        yield recover(problem, best.alpha, HOW, best.w + size * rng.standard_normal(problem.n_cols), best.b)
 
 
 @pytest.mark.parametrize("loss", LOSSES)
@@ -73,14 +75,14 @@ def test_proven_rows_have_their_optimal_multiplier(loss, bias, sparse):
 def test_squared_slack_proves_only_rows_without_any():
     problem = make("squared_hinge", "free", 0)
     best = InteriorPoint(tol=1e-12, n_threads=1).solve(problem)
-    sure = proven(problem, recover(problem, best.alpha, 1, best.w, best.b))
+    sure = proven(problem, recover(problem, best.alpha, HOW, best.w, best.b))
     assert sure.any()
     assert not best.alpha[sure].any()
 
 
 def test_nothing_is_proven_far_away():
     problem = make("hinge", "free", 0)
-    point = recover(problem, np.zeros(problem.n_rows), 1)
+    point = recover(problem, np.zeros(problem.n_rows), HOW)
     assert point.gap == 1.0
     assert not proven(problem, point).any()
 
@@ -90,7 +92,7 @@ def test_losses_without_a_box_prove_nothing(loss):
     X, y = tall(50, 2)
     problem = Problem.from_arrays(X, y, loss=loss)
     best = Newton(n_threads=1).solve(problem)
-    assert not proven(problem, recover(problem, best.alpha, 1, best.w, best.b)).any()
+    assert not proven(problem, recover(problem, best.alpha, HOW, best.w, best.b)).any()
 
 
 def test_rows_of_weight_zero_do_not_widen_the_doubt():
@@ -103,7 +105,7 @@ def test_rows_of_weight_zero_do_not_widen_the_doubt():
         far[0] *= scale
         problem = Problem.from_arrays(far, y, loss="hinge", sample_weight=weight)
         best = InteriorPoint(tol=1e-8, n_threads=1).solve(problem)
-        counts.append(proven(problem, recover(problem, 0.9999 * best.alpha, 1, best.w, best.b))[1:].sum())
+        counts.append(proven(problem, recover(problem, 0.9999 * best.alpha, HOW, best.w, best.b))[1:].sum())
     assert counts[0] > 50
     assert counts[1] == pytest.approx(counts[0], abs=2)
 
@@ -113,7 +115,7 @@ def test_a_wide_interval_of_biases_is_taken_into_account():
     problem = Problem.from_arrays([[0.0], [0.0], [0.0], [0.0]], [0, 1, 0, 1], loss="hinge")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        point = recover(problem, np.ones(4), 1)
+        point = recover(problem, np.ones(4), HOW)
         assert point.gap == 0.0
         assert point.bias_interval == (-1.0, 1.0)
         assert not proven(problem, point).any()

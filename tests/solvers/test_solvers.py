@@ -114,12 +114,12 @@ def test_where_the_first_solver_fails_the_second_takes_over():
     X, y = tall(300, 5, seed=1)
     problem = Problem.from_arrays(X, y, C=100.0, loss="hinge")
     first = DualCoordinateDescent(reason="tried", max_iter=2, polish=False)
-    solution = Relay(first, InteriorPoint()).solve(problem)
+    solution = Relay((first, InteriorPoint())).solve(problem)
     assert solution.status is Status.CONVERGED
     assert "interior_point took over" in solution.reason
     assert solution.n_iter > 2
     assert solution.primal == pytest.approx(InteriorPoint().solve(problem).primal, rel=1e-9)
-    assert Relay(first, first).solve(problem).status is Status.ITERATION_LIMIT
+    assert Relay((first, first)).solve(problem).status is Status.ITERATION_LIMIT
 
 
 def test_automatic_avoids_newton_for_columns_of_very_different_scale():

@@ -17,7 +17,7 @@ Laue: Approximating parameterized convex optimization problems, 2012.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -31,12 +31,13 @@ from maxmargin.inputs import positive_number
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers import Newton, Solver, make_solver
-from maxmargin.solvers.choice import high_dimensional
+from maxmargin.solvers import Newton
+from maxmargin.solvers.choice import Relay, high_dimensional, turns
 from maxmargin.solvers.chord import Chord
 from maxmargin.undisturbed import undisturbed
 
 Vector = NDArray[np.float64]
+MOST_STEPS, FEW_STEPS = 10000, 300  # of a point on its own, and of one that starts at its neighbour
 NEIGHBOUR = "started at the neighbour on the path"
 STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 ROUNDINGS = 16.0 * UNIT  # of the few operations that carry a bound from one C to another
@@ -305,24 +306,18 @@ class PathWalk:
 
     def solve(self, C: float, previous: tuple[float, Solution] | None) -> Solution:
         problem = self.unit.with_costs(C * self.unit.cost)
-        make: Callable[[Problem], Solver] = lambda p: make_solver(  # noqa: E731
-            p, "auto", tol=self.tol, max_iter=10000, n_threads=self.n_threads
-        )
+        solvers = turns(problem, tol=self.tol, max_iter=MOST_STEPS, n_threads=self.n_threads, seed=0)
         if previous is None:
-            return make(problem).solve(problem, watch=self.watch)
+            return Relay(solvers).solve(problem, watch=self.watch)
         if self.chord is not None:
             found = self._on_the_chord(self.chord, problem, C, previous[1])
             if found is not None:
                 return found
-        start = shifted(problem, previous[1], C / previous[0])
         # Interior points hardly profit from a start; Newton's method does.
         if problem.penalty == "l2" and not (problem.space.sparse and high_dimensional(problem)):
-            quick = Newton(tol=self.tol, max_iter=300, n_threads=self.n_threads, exact=False, reason=NEIGHBOUR)
-            answer = quick.solve(problem, start=start, watch=self.watch)
-            if answer.status in (Status.CONVERGED, Status.TIME_LIMIT, Status.INTERRUPTED):
-                return answer
-            start = answer
-        return make(problem).solve(problem, start=None if start.gap > 0.5 else start, watch=self.watch)
+            quick = Newton(tol=self.tol, max_iter=FEW_STEPS, n_threads=self.n_threads, exact=False, reason=NEIGHBOUR)
+            solvers = (quick, *solvers)
+        return Relay(solvers).solve(problem, start=shifted(problem, previous[1], C / previous[0]), watch=self.watch)
 
     def _on_the_chord(self, chord: Chord, problem: Problem, C: float, previous: Solution) -> Solution | None:
         """A few steps from the neighbour; None if they are too few, or if time or patience run out meanwhile."""

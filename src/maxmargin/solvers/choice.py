@@ -1,69 +1,127 @@
-"""``solver="auto"``: rules and a cost model in seconds, so that the choice can be explained."""
+"""The table of solvers: what each needs and costs, which one has the first turn, and who goes on where it ends.
+
+``solver="auto"`` reads the table. The first rule that holds names the solver of the first turn; the others that can
+solve the problem follow. Every turn but the last has a budget of counted work, so no solver can fall off a cliff
+unnoticed; each goes on from the point that the one before has reached. Costs are in the units of
+:mod:`~maxmargin.space.prices`, never in seconds of a clock.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
-from maxmargin.solution import Solution, Status
-from maxmargin.solvers.base import Solver, Start
+from maxmargin.solution import History, Solution, Status
 from maxmargin.solvers.dual_cd import DualCoordinateDescent
-from maxmargin.solvers.hard_margin import HardMargin
+from maxmargin.solvers.hard_margin import INNER_TOL, HardMargin
 from maxmargin.solvers.interior_point import InteriorPoint
 from maxmargin.solvers.newton import Newton, worth_sampling
-from maxmargin.solvers.proximal_newton import ProximalNewton
+from maxmargin.solvers.proximal import ProximalNewton
+from maxmargin.solvers.run import Settings, Solver, Start
+from maxmargin.space import prices
 
-SOLVERS: dict[str, Any] = {
-    "interior_point": InteriorPoint,
-    "dual_cd": DualCoordinateDescent,
-    "newton": Newton,
-    "proximal_newton": ProximalNewton,
-}
-
-LARGEST_NORMAL_MATRIX = 5000
-LARGEST_SPREAD = 1e3
+LARGEST_NORMAL_MATRIX = 5000  # of an interior point method, which forms one in every iteration: 200 MB
+LARGEST_SPREAD = 1e3  # of the sizes of columns: coordinate and Newton steps take the longer, the larger it is
 MANY_NUMBERS = 500_000  # in X, from which the start from a sample pays
 HIGH_DIMENSION = 3000  # columns of sparse rows from which their normal matrix costs more than many passes
+SMALL = 0.01 * prices.SECOND  # a cost at which nothing better is looked for
+INTERIOR_ITERATIONS = 20.0  # for classes of equal cost; 1.5 times as many more for each power of ten between them
+INTERIOR_NUMBER, INTERIOR_ROW = 4.2, 50.0  # an iteration's visits to a number of X, and to the other arrays of a row
+NEWTON_STEPS, ROUNDS_STEPS = 10.0, 60.0  # of a smooth loss, and of the method of multipliers
+EPOCHS = 30.0  # of coordinate descent before its polish
+BUDGET = 5.0  # times the cost of the next solver, so that a cliff costs no more than that
+LEAST_BUDGET = 2.0 * prices.SECOND  # whatever the estimates say
+ROUGH_START = 0.5  # a gap above which a point is no better than no start
+
+
+@dataclass(frozen=True)
+class Line:
+    """A solver in the table: ``lacks`` is "" or what it would need; ``cost`` is what it may cost."""
+
+    name: str
+    make: Callable[..., Settings]
+    lacks: Callable[[Problem], str]
+    cost: Callable[[Problem], float]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When a solver has the first turn, and the words that explain it."""
+
+    solver: str
+    holds: Callable[[Problem], bool]
+    why: Callable[[Problem], str]
+
+
+def interior_point_cost(problem: Problem) -> float:
+    """Iterations of one matrix XᵀDX, one factorisation and some passes; more iterations for unequal classes."""
+    n, d, space = problem.n_rows, problem.n_cols, problem.space
+    size = min(n, max(d, 1)) + 1
+    if d > n:  # dense rows in their span
+        outer = prices.FORM_DENSE * n * n * size
+    elif space.sparse:
+        outer = prices.FORM_SPARSE * float((space.lengths.astype(float) ** 2).sum())
+    else:
+        outer = prices.FORM_DENSE * n * size * size
+    passes = INTERIOR_NUMBER * min(space.nnz, n * size) + INTERIOR_ROW * n
+    iterations = INTERIOR_ITERATIONS
+    if not problem.loss.regression:
+        plus, minus = float(problem.cost[problem.y > 0].sum()), float(problem.cost[problem.y < 0].sum())
+        imbalance = max(plus, minus) / min(plus, minus)
+        iterations *= 1.0 + 1.5 * math.log10(max(1.0, min(imbalance, 1e3)))
+    return iterations * (outer + prices.factor(size) + passes)
+
+
+def newton_cost(problem: Problem) -> float:
+    """Steps of one system and two reads; rows with corners need rounds of multipliers."""
+    steps = NEWTON_STEPS if problem.loss.smooth else ROUNDS_STEPS
+    return steps * (prices.system(problem.space, problem.n_rows) + 2.0 * prices.read(problem.space))
+
+
+def descent_cost(problem: Problem) -> float:
+    """Epochs, and the polish of a small active set."""
+    active = min(problem.n_rows, problem.n_cols + 1)
+    return EPOCHS * prices.epoch(problem.space) + ROUNDS_STEPS * prices.system(problem.space, active)
+
+
+def _lacks_l2(problem: Problem) -> str:
+    return "penalty 'l2'" if problem.penalty == "l1" else ""
+
+
+def _lacks_box(problem: Problem) -> str:
+    return _lacks_l2(problem) or ("" if problem.loss.has_box else "a piecewise quadratic loss of power 1 or 2")
+
+
+def _lacks_multipliers(problem: Problem) -> str:
+    fits = problem.loss.has_box or problem.loss.entropic
+    return _lacks_l2(problem) or ("" if fits else "a loss whose multipliers can be moved one at a time")
+
+
+TABLE: tuple[Line, ...] = (
+    Line("interior_point", InteriorPoint, _lacks_box, interior_point_cost),
+    Line("dual_cd", DualCoordinateDescent, _lacks_multipliers, descent_cost),
+    Line("newton", Newton, _lacks_l2, newton_cost),
+    Line(
+        "proximal_newton", ProximalNewton, lambda p: "" if p.penalty == "l1" else "penalty 'l1'", newton_cost,
+    ),
+)  # fmt: skip
+LINES = {line.name: line for line in TABLE}
+SOLVERS: dict[str, Any] = {line.name: line.make for line in TABLE}
 
 
 def supported(problem: Problem) -> list[str]:
     """Names of the solvers that can solve the problem."""
-    if problem.penalty == "l1":
-        return ["proximal_newton"]
-    if problem.loss.has_box:
-        return ["interior_point", "dual_cd", "newton"]
-    return ["dual_cd", "newton"] if problem.loss.entropic else ["newton"]
+    return [line.name for line in TABLE if not line.lacks(problem)]
 
 
 def has_interior_point(problem: Problem) -> bool:
     """Whether the interior point method can solve the problem and its normal matrix can be held."""
     size = min(problem.n_rows, max(problem.n_cols, 1)) + 1
-    return size <= LARGEST_NORMAL_MATRIX and "interior_point" in supported(problem)
-
-
-def interior_point_seconds(problem: Problem) -> float:
-    """Iterations of one matrix XᵀDX, one factorisation and six passes; more iterations for unequal classes."""
-    n, d = problem.n_rows, problem.n_cols
-    size = min(n, max(d, 1)) + 1
-    if not has_interior_point(problem):
-        return float("inf")
-    if d > n:  # dense rows in their span
-        outer = n * n * size / 3e10
-    elif problem.space.sparse:
-        outer = float(np.square(problem.space.lengths, dtype=np.float64).sum()) * 0.6e-9
-    else:
-        outer = n * size * size / 3e10
-    passes = 6 * min(problem.nnz, n * size) * 0.7e-9 + n * 5e-8
-    iterations = 20.0
-    if not problem.loss.regression:
-        plus, minus = float(problem.cost[problem.y > 0].sum()), float(problem.cost[problem.y < 0].sum())
-        imbalance = max(plus, minus) / min(plus, minus)
-        iterations *= 1.0 + 1.5 * float(np.log10(max(1.0, min(imbalance, 1e3))))
-    return float(iterations * (outer + size**3 / 3 / 2e10 + passes))
+    return size <= LARGEST_NORMAL_MATRIX and not _lacks_box(problem)
 
 
 def high_dimensional(problem: Problem) -> bool:
@@ -71,78 +129,118 @@ def high_dimensional(problem: Problem) -> bool:
     return problem.n_cols > problem.n_rows or problem.n_cols > HIGH_DIMENSION
 
 
+def _spread(problem: Problem) -> float:
+    return problem.space.facts.column_spread
+
+
+# Read from above: the first that holds has the first turn.
+RULES: tuple[Rule, ...] = (
+    Rule("proximal_newton", lambda p: p.penalty == "l1", lambda p: f"the solver for penalty {p.penalty!r}"),
+    Rule(
+        "newton",
+        lambda p: supported(p) == ["newton"],
+        lambda p: f"the solver for penalty 'l2' and loss {p.loss.name!r}",
+    ),
+    Rule(
+        "interior_point", lambda p: has_interior_point(p) and _spread(p) > LARGEST_SPREAD,
+        lambda p: f"column scales differ by a factor of {_spread(p):.0e}",
+    ),
+    Rule(
+        "dual_cd", lambda p: p.space.sparse and high_dimensional(p),
+        lambda p: "sparse rows in many dimensions are nearly orthogonal, single steps suffice",
+    ),
+    Rule("newton", lambda p: p.loss.smooth, lambda p: "the loss is smooth, a few Newton steps suffice"),
+    Rule(
+        "interior_point", lambda p: not p.space.sparse and p.n_cols > p.n_rows and has_interior_point(p),
+        lambda p: "with fewer rows than columns the equations are small",
+    ),
+    Rule(
+        "newton", lambda p: worth_sampling(p) and p.nnz > MANY_NUMBERS,
+        lambda p: "so many rows that a sample of them gives a good start",
+    ),
+    Rule(
+        "interior_point", lambda p: has_interior_point(p) and interior_point_cost(p) < SMALL,
+        lambda p: "so small that every iteration costs next to nothing",
+    ),
+    Rule("dual_cd", lambda p: True, lambda p: "some coordinate steps, then Newton's method"),
+)  # fmt: skip
+
+
 def choose(problem: Problem) -> tuple[str, str]:
-    """Name of the solver, and the sentence that explains the choice."""
-    n, d, sparse = problem.n_rows, problem.n_cols, problem.space.sparse
+    """Name of the solver of the first turn, and the sentence that explains the choice."""
+    rule = next(rule for rule in RULES if rule.holds(problem))
+    return rule.solver, f"chosen for {problem.n_rows} rows and {problem.n_cols} columns: {rule.why(problem)}"
+
+
+def turns(problem: Problem, *, tol: float, max_iter: int, n_threads: int | None, seed: int) -> tuple[Solver, ...]:
+    """The solvers in the order of their turns, with their budgets; the last has none."""
+    first, reason = choose(problem)
     able = supported(problem)
-    about = f"chosen for {n} rows and {d} columns"
-    if len(able) == 1:
-        return able[0], f"{about}: the solver for penalty {problem.penalty!r} and loss {problem.loss.name!r}"
-    direct = has_interior_point(problem)
-    spread = problem.space.facts.column_spread if direct else 1.0
-    if spread > LARGEST_SPREAD:
-        return "interior_point", f"{about}, whose scales differ by a factor of {spread:.0e}"
-    if sparse and high_dimensional(problem):
-        return "dual_cd", f"{about}: sparse rows in many dimensions are nearly orthogonal, single steps suffice"
-    if problem.loss.smooth:
-        return "newton", f"{about}: the loss is smooth, a few Newton steps suffice"
-    if not sparse and d > n and direct:
-        return "interior_point", f"{about}: with fewer rows than columns the equations are small"
-    if worth_sampling(problem) and problem.nnz > MANY_NUMBERS:
-        return "newton", f"{about}: so many rows that a sample of them gives a good start"
-    seconds = interior_point_seconds(problem)
-    if seconds < 0.01:
-        return "interior_point", f"{about}: so small that it takes about {seconds:.1g} s"
-    return "dual_cd", f"{about}: some coordinate steps, then Newton's method; interior_point would take {seconds:.1g} s"
+    if not has_interior_point(problem):
+        able = [name for name in able if name != "interior_point"]
+    names = [first, *(name for name in FOLLOWERS if name in able and name != first)]
+    out: list[Solver] = []
+    for k, name in enumerate(names):
+        options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
+        if k == 0:
+            options["reason"] = reason
+        if name == "dual_cd":
+            options |= {"seed": seed, "patient": "interior_point" not in names[k + 1 :]}
+        if k + 1 < len(names):
+            options["budget"] = max(LEAST_BUDGET, BUDGET * LINES[names[k + 1]].cost(problem))
+        out.append(SOLVERS[name](**options))
+    return tuple(out)
+
+
+FOLLOWERS = ("interior_point", "newton")  # whoever needs no more than a matrix ends surely, or says that it cannot
 
 
 @dataclass(frozen=True)
 class Relay:
-    """A solver with another one behind it, which takes over where the first does not reach ``tol``."""
+    """Solvers that take turns: each goes on from the best point so far where the one before did not reach ``tol``."""
 
-    first: Solver
-    second: Solver
+    turns: tuple[Solver, ...]
 
     @property
     def name(self) -> str:
-        return self.first.name
+        return self.turns[0].name
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
-        watch = watch or Watch()
-        one = self.first.solve(problem, start=start, watch=watch)
-        if one.status not in (Status.NUMERICAL_LIMIT, Status.ITERATION_LIMIT):
-            return one
-        two = self.second.solve(problem, watch=watch)
-        best = two if two.gap <= one.gap else one
-        history = replace(one.history, records=[*one.history.records, *two.history.records])
-        reason = f"{one.reason}; after a gap of {one.gap:.0e} {self.second.name} took over"
-        if best is one and two.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
-            best = replace(one, status=two.status)
-        return replace(
-            best,
-            history=history,
-            reason=reason,
-            n_iter=one.n_iter + two.n_iter,
-            seconds=watch.seconds,
-            solver=one.solver,
-        )
+        watch, answers = watch or Watch(), list[Solution]()
+        best: Solution | None = None
+        for solver in self.turns:
+            if best is not None:
+                start = best if best.gap <= ROUGH_START else None
+            answers.append(solver.solve(problem, start=start, watch=watch))
+            best = answers[-1] if best is None or answers[-1].gap <= best.gap else best
+            if answers[-1].status not in HANDED_ON:
+                break
+        assert best is not None
+        return _told(answers, best) if len(answers) > 1 else best
+
+
+HANDED_ON = (Status.NUMERICAL_LIMIT, Status.ITERATION_LIMIT, Status.BUDGET_SPENT)
+
+
+def _told(answers: list[Solution], best: Solution) -> Solution:
+    """The best answer with the story of all turns."""
+    reason, lowest = answers[0].reason, answers[0].gap
+    for answer in answers[1:]:
+        reason += f"; after a gap of {lowest:.0e} {answer.solver} took over"
+        lowest = min(lowest, answer.gap)
+    last = answers[-1].status
+    stopped = last in (Status.INTERRUPTED, Status.TIME_LIMIT) or best.status is Status.BUDGET_SPENT
+    return replace(
+        best, status=last if best is not answers[-1] and stopped else best.status, reason=reason,
+        history=History([record for answer in answers for record in answer.history.records]),
+        n_iter=sum(answer.n_iter for answer in answers), seconds=answers[-1].seconds,
+    )  # fmt: skip
 
 
 def automatic(problem: Problem, *, tol: float, max_iter: int, n_threads: int | None, seed: int) -> Solver:
-    """The chosen solver, with another one behind it where that may help."""
-    name, reason = choose(problem)
-    options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
-    barrier = InteriorPoint(**options)
-    direct = has_interior_point(problem)
-    if name == "proximal_newton":
-        return ProximalNewton(**options, reason=reason)
-    if name == "interior_point":
-        return Relay(replace(barrier, reason=reason), Newton(**options))
-    if name == "newton":
-        newton = Newton(**options, reason=reason)
-        return Relay(newton, barrier) if direct else newton
-    descent = DualCoordinateDescent(**options, seed=seed, reason=reason, patient=not direct)
-    return Relay(descent, barrier) if direct else descent
+    """The chosen solver, with others behind it where that may help."""
+    chosen = turns(problem, tol=tol, max_iter=max_iter, n_threads=n_threads, seed=seed)
+    return chosen[0] if len(chosen) == 1 else Relay(chosen)
 
 
 def make_solver(
@@ -151,14 +249,15 @@ def make_solver(
     """The solver of that name, or the automatic choice; wrapped for the hard margin."""
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
     if problem.hard:
-        return HardMargin(tol=tol, make=lambda p: make_solver(p, name, **{**options, "tol": 1e-9, "seed": seed}))
+        inner = {**options, "tol": INNER_TOL, "seed": seed}
+        return HardMargin(make=lambda part: make_solver(part, name, **inner), **options)
     if name == "auto":
         return automatic(problem, seed=seed, **options)
-    able = supported(problem)
-    if name not in able:
+    lacks = LINES[name].lacks(problem)
+    if lacks:
         raise ValueError(
-            f"solver={name!r} cannot solve loss {problem.loss.name!r} with penalty {problem.penalty!r}; "
-            f"use 'auto' or one of {able}"
+            f"solver={name!r} cannot solve loss {problem.loss.name!r} with penalty {problem.penalty!r}: it needs "
+            f"{lacks}; use 'auto' or one of {supported(problem)}"
         )
     if name == "dual_cd":
         options["seed"] = seed

@@ -12,23 +12,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.problem import Problem
-from maxmargin.runtime import Execution, Watch, blas_guard
-from maxmargin.solution import History, Solution, Status, relative_gap
-from maxmargin.solvers.base import certified_solution, settled
+from maxmargin.runtime import Watch, blas_guard
+from maxmargin.solution import Solution, Status
 from maxmargin.solvers.claims import AIM, claim
+from maxmargin.solvers.newton import Newton
+from maxmargin.solvers.points import Point
+from maxmargin.solvers.run import Run, settled
 from maxmargin.space.systems import Breakdown, Cholesky
 
 Vector = NDArray[np.float64]
 
 MOST_COLUMNS = 1000
+MOST_STEPS = 12  # to the next C: a path of more is better begun afresh
+FRESH, HALVED = 0.1, 0.5  # the gap must fall by this in a step with the old matrix, and with a new one
 
 
 class Chord:
     """A hyperplane that moves along the path; ``unit`` is the problem with C = 1."""
 
     def __init__(self, unit: Problem, n_threads: int, watch: Watch, reason: str) -> None:
-        self.unit, self.n_threads, self.watch, self.reason = unit, n_threads, watch, reason
-        self.how = Execution(n_threads, watch.core)
+        self.unit, self.settings = unit, Newton(n_threads=n_threads, reason=reason)
+        self.run = Run(self.settings, unit, watch)
         self.M: Vector | None = None
         self.w: Vector | None = None
 
@@ -41,7 +45,7 @@ class Chord:
     def begin(self, solution: Solution) -> None:
         """Stand at a solution of any C."""
         self.w, self.b = solution.w.copy(), solution.b
-        self.scores = self.unit.space.scores(self.w, Execution(self.n_threads))
+        self.scores = self.unit.space.scores(self.w, self.run.sure)
         self._look()
 
     def solve(self, problem: Problem, C: float, tol: float) -> Solution | None:
@@ -49,21 +53,21 @@ class Chord:
         assert self.w is not None
         steps, before, fresh = 0, np.inf, False
         with blas_guard:
-            gap = self._gap(C)
+            gap = problem.relative_gap(*self._values(C))
             while gap > AIM * tol:
-                if steps >= 12 or self.watch.past_deadline:
+                if steps >= MOST_STEPS or self.run.watch.past_deadline:
                     return None
-                if self.M is None or (gap > 0.1 * before and not fresh):
+                if self.M is None or (gap > FRESH * before and not fresh):
                     self._bend()
                     fresh = True
-                elif gap > 0.5 * before:
+                elif gap > HALVED * before:
                     return None
                 else:
                     fresh = False
                 if not self._step(C):
                     return None
                 steps, before = steps + 1, gap
-                gap = self._gap(C)
+                gap = problem.relative_gap(*self._values(C))
             return self._solution(problem, C, tol, steps)
 
     def _look(self) -> None:
@@ -77,7 +81,7 @@ class Chord:
         self.r = unit.loss.residual(self.scores + self.b, unit.y)
         share = unit.loss.share(self.r)
         self.u = unit.cost * share
-        self.pull = unit.space.combine(self.u * unit.sign, self.how)
+        self.pull = unit.space.combine(self.u * unit.sign, self.run.how)
         self.loss = float(unit.cost @ unit.loss.of_residual(self.r))
         self.conjugate = float(unit.cost @ unit.loss.conjugate(share, unit.y))
 
@@ -86,12 +90,9 @@ class Chord:
         primal = 0.5 * float(self.w @ self.w) + C * self.loss
         return primal, -0.5 * C * C * float(self.pull @ self.pull) - C * self.conjugate
 
-    def _gap(self, C: float) -> float:
-        return relative_gap(*self._values(C), 0.0)
-
     def _bend(self) -> None:
         unit = self.unit
-        self.M = unit.space.normal_matrix(unit.cost * unit.loss.bend(self.r), unit.bias.value, self.how)
+        self.M = unit.space.normal_matrix(unit.cost * unit.loss.bend(self.r), unit.bias.value, self.run.how)
 
     def _step(self, C: float) -> bool:
         unit, d = self.unit, self.unit.n_cols
@@ -109,7 +110,7 @@ class Chord:
             return False
         if not np.all(np.isfinite(v)):
             return False
-        change = unit.space.scores(np.ascontiguousarray(v[:d]), self.how)
+        change = unit.space.scores(np.ascontiguousarray(v[:d]), self.run.how)
         self.w += v[:d]
         self.b += unit.bias.value * float(v[d]) if unit.bias.value else 0.0
         self.scores += change
@@ -120,14 +121,16 @@ class Chord:
         assert self.w is not None
         w = self.w.copy()
         # Scores that were moved step by step drift; what is claimed is computed from w itself.
-        scores = self.unit.space.scores(w, self.how)
+        scores = self.unit.space.scores(w, self.run.how)
         primal, dual = problem.objective(0.5 * float(w @ w), scores + self.b, self.b), self._values(C)[1]
         found = claim(
-            problem, C * self.u, w, self.b, tol, self.n_threads, primal=primal, dual=dual, induced=C * self.pull
+            problem, C * self.u, w, self.b, tol, self.run.n_threads, primal=primal, dual=dual, induced=C * self.pull
         )  # fmt: skip
-        status, history = settled(Status.CONVERGED, found.gap, tol), History()
-        if status is not Status.CONVERGED:
+        if settled(Status.CONVERGED, found.gap, tol) is not Status.CONVERGED:
             return None
-        return certified_solution(
-            found, w, self.b, self.interval, status, history, steps, self.watch, "newton", self.reason, problem.penalty
-        )
+        run = Run(self.settings, problem, self.run.watch)
+        run.n_iter = steps
+        point = Point(
+            found.alpha, w, self.b, self.interval, found.primal, found.dual, found.gap, scores
+        )  # fmt: skip
+        return run.answer(point, Status.CONVERGED)

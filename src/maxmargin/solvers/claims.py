@@ -29,7 +29,6 @@ from maxmargin.certificates.rounding import (
 )
 from maxmargin.problem import Problem
 from maxmargin.runtime import Execution
-from maxmargin.solution import relative_gap
 
 Vector = NDArray[np.float64]
 
@@ -38,7 +37,6 @@ SMALL = 20_000  # numbers in X up to which the best arithmetic costs next to not
 MATTERS = 0.02  # of the gap: rounding below that is not worth better arithmetic
 LENGTHENED = 6  # times at most, each by what is missing, until the margins of a hard margin are certain
 MOST_RATIO = 2.0**20  # of the largest multiplier to the one that takes up what is missing from the balance
-FLOOR = 1e-9  # more than the share of the objective at w = 0 that a relative gap is measured with at least
 HALF = 26  # bits: whole numbers of units are added up in two halves
 SMALLEST = 1e-280  # multipliers below vanish
 
@@ -164,19 +162,7 @@ class _Statement:
         alpha = self.alpha
         if not dual >= 0.0:
             alpha, dual = np.zeros_like(alpha), 0.0
-        return Claim(alpha, primal, dual, gap_of(self.problem, primal, dual))
-
-
-def gap_of(problem: Problem, primal: float, dual: float) -> float:
-    """The relative gap; the objective at w = 0 is only asked for where it may count."""
-    if problem.hard:  # w = 0 is not feasible
-        return relative_gap(primal, dual, 0.0)
-    if not problem.loss.regression:
-        # With b = 0 all rows have the same loss: the best constant bias leaves no more than that.
-        at_most = float(problem.cost.sum()) * float(problem.loss.of_residual(problem.target[:1])[0])
-        if max(abs(primal), abs(dual)) > FLOOR * at_most:
-            return relative_gap(primal, dual, 0.0)
-    return relative_gap(primal, dual, problem.null_primal)
+        return Claim(alpha, primal, dual, self.problem.relative_gap(primal, dual))
 
 
 def exactly_balanced(problem: Problem, alpha: Vector) -> tuple[Vector, float]:

@@ -23,31 +23,40 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.losses.base import DualBox
 from maxmargin.problem import Problem
-from maxmargin.runtime import Execution, Watch, effective_threads
-from maxmargin.solution import History, Solution, Status
-from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, bias_gain, recover
-from maxmargin.solvers.claims import AIM
-from maxmargin.solvers.newton_method import NewtonMethod
+from maxmargin.runtime import Watch
+from maxmargin.solution import Solution, Status
+from maxmargin.solvers.multipliers import FAR, MethodOfMultipliers
+from maxmargin.solvers.points import LOOSE, Point, bias_gain, recover
+from maxmargin.solvers.run import STOPPED, Run, Settings, Start
 from maxmargin.solvers.screening import proven
 from maxmargin.solvers.span import solve_where_small
-from maxmargin.space import Rows
+from maxmargin.space import Rows, prices
 
 Vector = NDArray[np.float64]
 
 MOST_ROWS = 500  # of few rows with many columns: their Gram matrix costs less than some epochs
+MANY_NUMBERS = 50_000  # of X from which rows in more dimensions than rows count as nearly orthogonal
+STRONG = 10.0  # of mean cost times mean ‖x‖²: coordinate steps get nowhere, and Newton may start at once
+SETTLED = 0.1  # of the first violation: the active rows agree, and then each time a tenth of that
+SCREENED = 1e-2  # a gap from which multipliers can be proven
+SLOW = (50, 300)  # epochs after which a gap that has not halved since the last look is slow; nearly orthogonal rows
+MOST_POLISH_STEPS = 400
+CHEAP_POLISH = 0.1 * prices.SECOND  # a polish that costs no more, or half of what was spent, is taken at once
+TOTAL_STEPS = 60.0  # of a polish with rounds of multipliers; 10 of a smooth loss
+SMOOTH_STEPS = 10.0
 
 
-@dataclass(frozen=True)
-class DualCoordinateDescent:
-    """Dual coordinate descent.
+@dataclass(frozen=True, kw_only=True)
+class DualCoordinateDescent(Settings):
+    """Dual coordinate descent; ``max_iter`` counts epochs.
+
+    Costs, in reads of X: one an epoch over all active rows, both ways in one visit, and two for a look at the gap. The
+    polish is that of :mod:`~maxmargin.solvers.multipliers`.
 
     Parameters
     ----------
-    tol : relative duality gap to reach.
-    max_iter : limit on epochs.
     seed : seed of the random order.
-    n_threads : threads of the polish, and of the epochs of large sparse data.
-    polish : finish with :class:`~maxmargin.solvers.newton_method.NewtonMethod`, to rounding level.
+    polish : finish with :class:`~maxmargin.solvers.multipliers.MethodOfMultipliers`, to rounding level.
     patient : go on with epochs after a polish that did not reach ``tol``.
 
     Guarantees
@@ -62,51 +71,47 @@ class DualCoordinateDescent:
     array([1.])
     """
 
-    tol: float = 1e-6
-    max_iter: int = 10000
     seed: int = 0
-    n_threads: int | None = None
     polish: bool = True
     patient: bool = True
-    reason: str = "asked for"
     name: str = field(default="dual_cd", init=False)
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         watch = watch or Watch()
 
         def run(problem: Problem, start: Start) -> Solution:
-            return _Run(self, problem, watch, start).solve()
+            return _Descent(self, problem, watch, start).solve()
 
         return solve_where_small(self, run, problem, start, watch, most_rows=MOST_ROWS)
 
 
-class _Run:
-    def __init__(self, solver: DualCoordinateDescent, problem: Problem, watch: Watch, start: Start) -> None:
-        self.solver, self.problem, self.watch = solver, problem, watch
-        self.n_threads = effective_threads(solver.n_threads)
-        self.history, self.n_iter, self.reason, self.aim = History(), 0, solver.reason, AIM * solver.tol
-        self.best: Point | None = None
+class _Descent:
+    """One call of solve."""
+
+    def __init__(self, settings: DualCoordinateDescent, problem: Problem, watch: Watch, start: Start) -> None:
+        self.settings, self.problem = settings, problem
+        self.run = Run(settings, problem, watch)
         self.box = problem.box if problem.loss.has_box else _entropy_box(problem)
-        self.settled = 0.1
+        self.settled = SETTLED
         self.last_look = (0, 1.0)
         # Sparse rows in more dimensions than rows hardly touch each other: epochs converge by themselves.
-        self.orthogonal = problem.space.sparse and problem.n_cols > problem.n_rows and problem.nnz > 50_000
+        self.orthogonal = problem.space.sparse and problem.n_cols > problem.n_rows and problem.nnz > MANY_NUMBERS
         self.in_lanes = True  # while they are not in each other's way
         self.moving: NDArray[np.intp] | None = None  # rows that are not proven; None: all
         alpha, self.centre = (start.alpha, start.b) if isinstance(start, Solution) else (start, 0.0)
-        self.descent = self._begin(np.zeros(problem.n_rows) if alpha is None else alpha, solver.seed)
+        self.descent = self._begin(np.zeros(problem.n_rows) if alpha is None else alpha)
 
-    def _begin(self, alpha: Vector, seed: int) -> _core.Descent:
+    def _begin(self, alpha: Vector) -> _core.Descent:
         """A descent that starts at ``alpha`` and moves the rows that are not proven yet."""
         problem, box, moving = self.problem, self.box, self.moving
         self.alpha = np.clip(alpha, box.lower, box.upper)
         signed = self.alpha * problem.sign
-        w = problem.space.combine(signed, Execution(self.n_threads))
+        w = problem.space.combine(signed, self.run.sure)
         gain = problem.bias.value**2 if problem.bias.penalised else 0.0
         if problem.bias.free:
             gain = bias_gain(problem.squared_norms + box.diagonal)
-        if self.best is not None:
-            self.centre = self.best.b
+        if self.run.best is not None:
+            self.centre = self.run.best.b
         centre = self.centre if problem.bias.free else 0.0
         if moving is None:
             self.rows, self.part = problem.space, self.alpha
@@ -117,25 +122,25 @@ class _Run:
         chosen = slice(None) if moving is None else moving
         return _core.Descent(
             problem.sign[chosen], box.lower, box.upper, box.diagonal, box.kink, problem.target[chosen],
-            problem.squared_norms[chosen], self.part, w, centre, gain, float(signed.sum()), seed,
+            problem.squared_norms[chosen], self.part, w, centre, gain, float(signed.sum()), self.settings.seed,
             lanes=2 if self.meetings > 0 else 1, meetings=max(1, self.meetings),
             entropy=problem.loss.entropic,
         )  # fmt: skip
 
     def _screen(self) -> None:
         """Leave out rows whose multiplier is proven, once they are many: each epoch then costs so much less."""
-        assert self.best is not None
-        if self.best.gap > 1e-2 or not self.problem.loss.has_box:
+        best: Point = self.run.best
+        if best.gap > SCREENED or not self.problem.loss.has_box:
             return
-        known = proven(self.problem, self.best)
+        known = proven(self.problem, best)
         left = np.flatnonzero(~known)
         if len(left) > 0.5 * len(self.part) or len(left) < 1:
             return
-        box, r = self.box, self.problem.target - self.problem.sign * (self.best.scores + self.best.b)
+        box, r = self.box, self.problem.target - self.problem.sign * (best.scores + best.b)
         bound = np.where(r > box.kink, box.upper, np.where(r < -box.kink, box.lower, 0.0))
         alpha = np.where(known, bound, self._whole())
         self.moving = left
-        self.descent = self._begin(alpha, self.solver.seed)
+        self.descent = self._begin(alpha)
 
     def _whole(self) -> Vector:
         """The multipliers of all rows."""
@@ -144,77 +149,83 @@ class _Run:
         return self.alpha
 
     def solve(self) -> Solution:
-        status = Status.CONVERGED
-        try:
-            status = self._loop()
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        except _core.DeadlineReached:
-            status = Status.TIME_LIMIT
+        status = self.run.until_stopped(self._loop)
         if status is not Status.CONVERGED:
             self._certify()
-        assert self.best is not None
-        solver = self.solver
-        return as_solution(
-            self.problem, self.best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name,
-            self.reason, n_threads=self.n_threads,
-        )  # fmt: skip
+        return self.run.solution(status)
 
     def _certify(self) -> Point:
-        found = recover(self.problem, self._whole(), self.n_threads)
-        self.best = better(self.best, found)
+        found: Point = self.run.keep(recover(self.problem, self._whole(), self.run.sure))
         return found
+
+    def _epoch(self) -> float:
+        """Coordinate steps on all active rows; the largest violation they met."""
+        run = self.run
+        active = self.descent.n_active / max(1, len(self.part))
+        run.how.spend(active * prices.epoch(self.rows), reads=active * self.rows.nnz)
+        violation = self.descent.epoch(self.rows.core, run.how.watch, run.n_threads)
+        if 2 * self.descent.n_halved > self.meetings > 0:
+            self.in_lanes = False
+            self.descent = self._begin(self._whole())
+        if self.problem.bias.free:
+            self.descent.bias_center = self.descent.bias
+        if violation <= self.settled:  # the active rows agree: look at all rows again, then ask for more
+            if self.descent.n_active == len(self.part):
+                self.settled *= SETTLED
+            self.descent.unshrink()
+        return violation
 
     def _loop(self) -> Status:
         """Epochs until the polish can finish: when the gap is small enough, or hardly falls any more."""
-        # Where a row's cost is large beside 1/‖x‖², coordinate steps get nowhere and Newton may start at once.
-        strength = float(self.problem.cost.mean() * self.problem.squared_norms.mean())
-        next_look = 2 if strength > 10.0 or self.problem.loss.smooth or self.alpha.any() else 10
-        next_look = 5 if self.orthogonal and self.problem.loss.smooth and strength <= 10.0 else next_look
-        ask, epochs, previous = np.inf, 0, np.inf
+        run, settings = self.run, self.settings
+        next_look, ask, epochs, previous = self._first_look(), np.inf, 0, np.inf
         while True:
-            violation = self.descent.epoch(self.rows.core, self.watch.core, self.n_threads)
-            if 2 * self.descent.n_halved > self.meetings > 0:
-                self.in_lanes = False
-                self.descent = self._begin(self._whole(), self.solver.seed)
+            self._epoch()
             epochs += 1
-            self.n_iter += 1
-            if self.problem.bias.free:
-                self.descent.bias_center = self.descent.bias
-            if violation <= self.settled:  # the active rows agree: look at all rows again, then ask for more
-                if self.descent.n_active == len(self.part):
-                    self.settled *= 0.1
-                self.descent.unshrink()
-            if epochs < next_look and epochs < self.solver.max_iter:
+            run.step()
+            if epochs < next_look and epochs < settings.max_iter:
                 continue
             point = self._certify()
             next_look = epochs + self._epochs_to_go(epochs, point.gap)
-            self.history.add(self.n_iter, self.watch.seconds, point.gap, "coordinate descent", certified=True)
-            self.watch.report(self.n_iter, point.gap)
-            if self.watch.past_deadline:
-                return Status.TIME_LIMIT
-            if self.watch.stop_requested:
-                return Status.INTERRUPTED
-            slow = epochs >= (300 if self.orthogonal else 50) and point.gap > 0.5 * previous
+            run.note(point.gap, "coordinate descent", certified=True)
+            stopped = run.report(point.gap)
+            if stopped in STOPPED:
+                return stopped
+            slow = epochs >= SLOW[self.orthogonal] and point.gap > 0.5 * previous
             previous = point.gap
-            # A polish that costs more than everything before it is only worth its price if nothing else helps. Both
-            # are estimates, not clocks: the result must not depend on the machine's load.
-            spent = 3e-9 * self.problem.nnz * epochs
-            cheap = self.solver.polish and not self.orthogonal
-            cheap = cheap and polish_seconds(self.problem, point) <= max(0.1, 0.5 * spent)
-            if point.gap <= self.aim and (not cheap or self.solver.tol > LOOSE):
+            cheap = self._is_cheap(point, epochs)
+            if point.gap <= run.aim and (not cheap or settings.tol > LOOSE):
                 return Status.CONVERGED
-            if self.solver.polish and ((point.gap <= ask and cheap) or slow):
+            if settings.polish and ((point.gap <= ask and cheap) or slow):
                 if self._polish(point):
                     return Status.CONVERGED
-                if not self.solver.patient:
+                if not settings.patient:
                     return Status.NUMERICAL_LIMIT
                 ask, previous = max(0.1 * min(ask, point.gap), 1e-12), np.inf
-                self.descent = self._begin(point.alpha if self.best is None else self.best.alpha, self.solver.seed)
+                self.descent = self._begin(run.best.alpha)
             else:
                 self._screen()
-            if epochs >= self.solver.max_iter:
-                return Status.ITERATION_LIMIT
+            if stopped is not None:
+                return stopped
+
+    def _first_look(self) -> int:
+        """Epochs before the gap is computed for the first time."""
+        problem = self.problem
+        # Where a row's cost is large beside 1/‖x‖², coordinate steps get nowhere and Newton may start at once.
+        strong = float(problem.cost.mean() * problem.squared_norms.mean()) > STRONG
+        if self.orthogonal and problem.loss.smooth and not strong:
+            return 5
+        return 2 if strong or problem.loss.smooth or self.alpha.any() else 10
+
+    def _is_cheap(self, point: Point, epochs: int) -> bool:
+        """A polish that costs more than everything before it is only worth its price if nothing else helps.
+
+        Both are counted, not timed: the result must not depend on the machine's load.
+        """
+        if not self.settings.polish or self.orthogonal:
+            return False
+        spent = epochs * prices.epoch(self.problem.space)
+        return polish_cost(self.problem, point) <= max(CHEAP_POLISH, 0.5 * spent)
 
     def _epochs_to_go(self, epochs: int, gap: float) -> int:
         """How many epochs until the next look: as many as the pace since the last one says, within limits."""
@@ -222,19 +233,17 @@ class _Run:
         then, before = self.last_look
         self.last_look = (epochs, gap)
         pace = math.log(gap / before) / (epochs - then) if 0.0 < gap < before else 0.0
-        if pace >= 0.0 or gap <= self.aim or (then == 0 and not self.problem.loss.smooth):
+        if pace >= 0.0 or gap <= self.run.aim or (then == 0 and not self.problem.loss.smooth):
             return min(most, 5) if then == 0 else most
-        return min(most, max(1, math.ceil(1.1 * math.log(0.9 * self.aim / gap) / pace)))
+        return min(most, max(1, math.ceil(1.1 * math.log(0.9 * self.run.aim / gap) / pace)))
 
     def _polish(self, point: Point) -> bool:
-        exact = self.solver.tol <= LOOSE
-        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=400, enough=self.aim, exact=exact)
-        try:
-            polish.run(point, penalty=10.0)
-        finally:
-            self.best = better(self.best, polish.best)
-            self.n_iter += polish.steps
-        return self.best.gap <= self.aim
+        run = self.run
+        method = MethodOfMultipliers(
+            run, max_steps=MOST_POLISH_STEPS, enough=run.aim, exact=self.settings.tol <= LOOSE
+        )  # fmt: skip
+        method.run(point, penalty=FAR)
+        return run.reached
 
 
 def _entropy_box(problem: Problem) -> DualBox:
@@ -255,18 +264,13 @@ def meetings_of_lanes(rows: Rows) -> int:
     return int(min(32, rows.nnz // (16 * n_cols)))
 
 
-def polish_seconds(problem: Problem, point: Point) -> float:
+def polish_cost(problem: Problem, point: Point) -> float:
     """What a polish from this point may cost: Newton steps with a factorisation in the size of the active set."""
     if not problem.loss.smooth:
-        share = np.abs(point.alpha)
-        inside = (share > 1e-3 * problem.cost) & (share < (1.0 - 1e-3) * problem.cost)
+        size = np.abs(point.alpha)
+        inside = (size > 1e-3 * problem.cost) & (size < (1.0 - 1e-3) * problem.cost)
         # In the end no more rows than unknowns stay inside, unless by coincidence.
-        steps, active = 60.0, min(max(float(inside.sum()), 100.0), problem.n_cols + 1.0)
+        steps, active = TOTAL_STEPS, min(max(float(inside.sum()), 100.0), problem.n_cols + 1.0)
     else:
-        steps, active = 10.0, float(np.count_nonzero(point.alpha))
-    per_row = problem.nnz / problem.n_rows
-    if problem.n_cols > active:
-        form, size = active**2 * per_row * (2e-9 if problem.space.sparse else 3e-10), active
-    else:
-        form, size = active * per_row**2 * (1e-9 if problem.space.sparse else 4e-11), float(problem.n_cols)
-    return steps * (form + size**3 / 6e10 + 2.0 * problem.nnz * 1e-9)
+        steps, active = SMOOTH_STEPS, float(np.count_nonzero(point.alpha))
+    return steps * (prices.system(problem.space, active) + 2.0 * prices.read(problem.space))

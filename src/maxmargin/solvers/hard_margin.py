@@ -25,18 +25,22 @@ from numpy.typing import NDArray
 from maxmargin.losses import LOSSES
 from maxmargin.problem import Problem
 from maxmargin.runtime import Execution, Watch
-from maxmargin.solution import History, Solution, Status
-from maxmargin.solvers.base import Solver, Start
+from maxmargin.solution import Solution, Status
 from maxmargin.solvers.claims import hard_claim
+from maxmargin.solvers.run import STOPPED, Run, Settings, Solver, Start
 
 Vector = NDArray[np.float64]
 
 LARGEST = 1e13  # C‖x‖² beyond which rounding decides
+FIRST, GROWTH = 10.0, 100.0  # the first C times the mean ‖x‖², and the factor from one to the next
+INNER_TOL = 1e-9  # of a soft margin: what is left of its slack hides a hard one
 
 
-@dataclass(frozen=True)
-class HardMargin:
+@dataclass(frozen=True, kw_only=True)
+class HardMargin(Settings):
     """Soft margins of growing C; ``make`` builds their solver.
+
+    Costs what its soft margins cost, and three reads of X for each of them.
 
     Examples
     --------
@@ -48,45 +52,57 @@ class HardMargin:
     (array([1.]), array([0. , 0.5, 0.5]))
     """
 
-    tol: float
     make: Callable[[Problem], Solver]
     name: str = field(default="hard_margin", init=False)
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         """Status INFEASIBLE if no hyperplane was found; the caller may then look for the proof that there is none."""
-        watch = watch or Watch()
-        history, n_iter, best = History(), 0, None
-        status: Status
-        soft: Solution | Vector | None = start
-        C = 10.0 / max(float(problem.squared_norms.mean()), 1e-300)
-        largest = LARGEST / max(float(problem.squared_norms.max()), 1e-300)
-        while largest > C:
-            part = replace(problem.with_costs(C * problem.cost, loss=LOSSES["hinge"]), auxiliary=True)
-            answer = self.make(part).solve(part, start=soft, watch=watch)
-            n_iter += answer.n_iter
-            found = separating(problem, answer)
-            history.add(n_iter, watch.seconds, 1.0 if found is None else found.gap, f"C = {C:.1e}", found is not None)
-            if found is not None and (best is None or found.gap < best.gap):
-                best = found
-            if best is not None and best.gap <= self.tol:
-                return self._finish(best, Status.CONVERGED, history, n_iter, watch)
-            if answer.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
-                if best is None and answer.status is Status.INTERRUPTED:
-                    raise KeyboardInterrupt  # a soft hyperplane says nothing about a hard margin
-                status = Status.INFEASIBLE if best is None else answer.status
-                return self._finish(best or answer, status, history, n_iter, watch)
-            # Rows at their bound take part at the new one, too.
-            soft = np.where(answer.alpha >= part.cost * (1.0 - 1e-9), 100.0 * part.cost, answer.alpha)
-            C *= 100.0
-        status = Status.INFEASIBLE if best is None else Status.NUMERICAL_LIMIT
-        return self._finish(best or answer, status, history, n_iter, watch)
+        return _HardMargin(self, problem, watch or Watch()).solve(start)
 
-    def _finish(self, best: Solution, status: Status, history: History, n_iter: int, watch: Watch) -> Solution:
-        return Solution(
-            w=best.w, b=best.b, alpha=best.alpha, primal=best.primal, dual=best.dual, gap=best.gap, status=status,
-            history=history, n_iter=n_iter, seconds=watch.seconds, bias_interval=best.bias_interval, solver=self.name,
-            reason=f"soft margins of growing C, by {best.solver}",
+
+class _HardMargin:
+    """One call of solve; ``best`` of its run is the best hyperplane without slack."""
+
+    def __init__(self, settings: HardMargin, problem: Problem, watch: Watch) -> None:
+        self.settings, self.problem = settings, problem
+        self.run = Run(settings, problem, watch, better=_nearer)
+
+    def solve(self, start: Start) -> Solution:
+        run, problem = self.run, self.problem
+        soft: Start = start
+        C = FIRST / max(float(problem.squared_norms.mean()), 1e-300)
+        largest = LARGEST / max(float(problem.squared_norms.max()), 1e-300)
+        while True:
+            part = replace(problem.with_costs(C * problem.cost, loss=LOSSES["hinge"]), auxiliary=True)
+            answer = self.settings.make(part).solve(part, start=soft, watch=run.watch)
+            run.n_iter += answer.n_iter
+            found = separating(problem, answer, run.n_threads)
+            run.note(1.0 if found is None else found.gap, f"C = {C:.1e}", certified=found is not None)
+            if found is not None:
+                run.keep(found)
+            if run.gap <= run.tol:
+                return self._finish(answer, Status.CONVERGED)
+            if answer.status in STOPPED:
+                if run.best is None and answer.status is Status.INTERRUPTED:
+                    raise KeyboardInterrupt  # a soft hyperplane says nothing about a hard margin
+                return self._finish(answer, answer.status)
+            # Rows at their bound take part at the new one, too.
+            soft = np.where(answer.alpha >= part.cost * (1.0 - 1e-9), GROWTH * part.cost, answer.alpha)
+            C *= GROWTH
+            if not largest > C:
+                return self._finish(answer, Status.NUMERICAL_LIMIT)
+
+    def _finish(self, answer: Solution, status: Status) -> Solution:
+        run = self.run
+        best: Solution = run.best or answer
+        return replace(
+            best, status=Status.INFEASIBLE if run.best is None else status, history=run.history, n_iter=run.n_iter,
+            seconds=run.watch.seconds, solver=run.settings.name, reason=f"soft margins of growing C, by {best.solver}",
         )  # fmt: skip
+
+
+def _nearer(best: Solution | None, found: Solution) -> Solution:
+    return found if best is None or found.gap < best.gap else best
 
 
 def separating(problem: Problem, soft: Solution, n_threads: int = 1) -> Solution | None:

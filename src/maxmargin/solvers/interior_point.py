@@ -24,20 +24,26 @@ from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.problem import Problem
-from maxmargin.runtime import Execution, Watch, effective_threads
-from maxmargin.solution import History, Solution, Status
-from maxmargin.solvers.base import Point, Start, as_solution, better, recover, starting_point
-from maxmargin.solvers.claims import AIM
-from maxmargin.solvers.newton_method import NewtonMethod
+from maxmargin.runtime import Execution, Watch
+from maxmargin.solution import Solution, Status
+from maxmargin.solvers.multipliers import MethodOfMultipliers
+from maxmargin.solvers.points import Point, recover, recover_start
+from maxmargin.solvers.run import Run, Settings, Start
 from maxmargin.solvers.span import solve_where_small
-from maxmargin.space import Rows
+from maxmargin.space import Rows, prices
 from maxmargin.space.systems import Breakdown, NormalSystem
 
 Vector = NDArray[np.float64]
 
 EARLY_POLISH = 1e-4  # from this gap on, the active set can usually be guessed
-POLISHED = 1e-10
-EXACT = 1e-12
+EARLY_STEPS, POLISH_STEPS = 40, 200  # of the polish on the way, and at the end where the gap is not reached
+POLISHED = 1e-10  # a gap after which no iteration is needed
+EXACT = 1e-12  # a gap that no polish improves
+WARM = 0.5  # a gap of a start that is worth more than the middle of the box
+MOST_MISSES = 6  # times that the certified gap may be larger than the estimate promised
+TINY_STEP, MOST_TINY_STEPS = 1e-3, 5  # in a row: the iterate sticks to the boundary
+LONG_STEP = 0.95  # a direction that needs no correction
+INSIDE = 0.99  # of the way to the boundary
 
 
 def centred_hinge(shortfall: Vector, cost: Vector, mu: float) -> tuple[Vector, Vector]:
@@ -83,8 +89,8 @@ class _Constraints:
 class _Iterate:
     """The arrays of one run, and the passes over them."""
 
-    def __init__(self, problem: Problem, constraints: _Constraints, n_threads: int) -> None:
-        self.problem, self.constraints, self.n_threads = problem, constraints, n_threads
+    def __init__(self, problem: Problem, constraints: _Constraints, sure: Execution) -> None:
+        self.problem, self.constraints, self.sure, self.n_threads = problem, constraints, sure, sure.n_threads
         self.rows = rows = constraints.rows
         cost = constraints.cost
         self.boxed = not problem.loss.smooth
@@ -129,7 +135,7 @@ class _Iterate:
         self.v[: len(w)] = w
         if self.problem.bias.value:
             self.v[-1] = point.b / self.problem.bias.value
-        self.rows.scores(w, Execution(self.n_threads), bias=point.b, out=self.margin)
+        self.rows.scores(w, self.sure, bias=point.b, out=self.margin)
         self.margin *= self.constraints.sign
         shortfall = self.target - self.margin
         if self.boxed:
@@ -151,19 +157,21 @@ class _Iterate:
         bias, d = self.problem.bias, self.rows.d
         self.barriers[0].coefficient(self.coefficient, self.n_threads)
         g = np.empty_like(self.v)
-        self.rows.combine(self.coefficient, Execution(self.n_threads), out=g[:d])
+        self.rows.combine(self.coefficient, self.sure, out=g[:d])
         g[:d] -= self.v[:d]
         if bias.value:
             g[d] = bias.value * float(self.coefficient.sum()) - (self.v[d] if bias.penalised else 0.0)
         return g
 
-    def direction(self, system: NormalSystem, watch: _core.Watch) -> tuple[Vector, float]:
+    def direction(self, system: NormalSystem, how: Execution) -> tuple[Vector, float]:
         d = self.rows.d
         dv = system.solve(self.rhs())
         if not np.all(np.isfinite(dv)):
             raise Breakdown("the Newton direction is not finite")
         db = self.problem.bias.value * float(dv[d]) if self.problem.bias.value else 0.0
-        step = self.barriers[0].direction(self.rows.core, np.ascontiguousarray(dv[:d]), db, self.n_threads, watch)
+        how.spend(prices.read(self.rows), reads=self.rows.nnz)
+        dw = np.ascontiguousarray(dv[:d])
+        step = self.barriers[0].direction(self.rows.core, dw, db, how.n_threads, how.watch)
         return dv, step
 
     def clear_corrections(self) -> None:
@@ -197,17 +205,17 @@ class _Iterate:
         return 0.5 * float(w @ w) + float(self.constraints.cost @ power)
 
 
-@dataclass(frozen=True)
-class InteriorPoint:
+@dataclass(frozen=True, kw_only=True)
+class InteriorPoint(Settings):
     """Interior point method with Mehrotra's predictor–corrector and Gondzio's centrality corrections.
+
+    Costs, in reads of X: six an iteration (two directions at least, each both ways, and the margins), and a matrix of
+    all rows.
 
     Parameters
     ----------
-    tol : relative duality gap to reach.
-    max_iter : iteration limit.
-    n_threads : threads, None for all that the process may use.
     n_corrections : centrality corrections tried per factorisation.
-    polish : finish with :class:`~maxmargin.solvers.newton_method.NewtonMethod`, to rounding level.
+    polish : finish with :class:`~maxmargin.solvers.multipliers.MethodOfMultipliers`, to rounding level.
 
     Guarantees
     ----------
@@ -221,65 +229,52 @@ class InteriorPoint:
     array([1.])
     """
 
-    tol: float = 1e-6
     max_iter: int = 200
-    n_threads: int | None = None
     n_corrections: int = 2
     polish: bool = True
-    reason: str = "asked for"
     name: str = field(default="interior_point", init=False)
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         watch = watch or Watch()
 
         def run(problem: Problem, start: Start) -> Solution:
-            return _Run(self, problem, watch).solve(start)
+            return _InteriorPoint(self, problem, watch).solve(start)
 
         return solve_where_small(self, run, problem, start, watch, most_rows=problem.n_rows, sparse=True)
 
 
-class _Run:
-    """One call of solve: the loop, its stopping rules and what it knows so far."""
+class _InteriorPoint:
+    """One call of solve."""
 
-    def __init__(self, solver: InteriorPoint, problem: Problem, watch: Watch) -> None:
-        self.solver, self.problem, self.watch = solver, problem, watch
-        self.n_threads = effective_threads(solver.n_threads)
-        self.history, self.n_iter, self.polish_steps, self.aim = History(), 0, 0, AIM * solver.tol
-        self.best: Point | None = None
+    def __init__(self, settings: InteriorPoint, problem: Problem, watch: Watch) -> None:
+        self.settings, self.problem = settings, problem
+        self.run = Run(settings, problem, watch)
+        self.iterate: _Iterate | None = None
 
     def solve(self, start: Start) -> Solution:
-        problem = self.problem
-        self.best = starting_point(problem, start, self.n_threads)
-        status = Status.CONVERGED
-        iterate: _Iterate | None = None
-        try:
-            if self.best is None or self.best.gap > self.aim:
-                constraints = _Constraints.of(problem)
-                iterate = _Iterate(problem, constraints, self.n_threads)
-                warm = self.best is not None and self.best.gap < 0.5
-                if warm and self.best is not None:
-                    iterate.centre_at(self.best, self.best.w)
-                status = self._loop(iterate)
-                if warm and status is Status.NUMERICAL_LIMIT:  # too near the boundary to recover: start afresh
-                    iterate = _Iterate(problem, constraints, self.n_threads)
-                    status = self._loop(iterate)
-            if status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
-                iterate = None  # its memory is free now
-                done = self.best is not None and self.best.gap <= self.aim
-                self._polish(200 if not done else 30 if self._overdetermined else 10)
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        except _core.DeadlineReached:
-            status = Status.TIME_LIMIT
-        if iterate is not None and status is not Status.CONVERGED:
-            self._certify(iterate)
-        best = self.best if self.best is not None else recover(problem, np.zeros(problem.n_rows), self.n_threads)
-        solver = self.solver
-        n_iter = self.n_iter + self.polish_steps
-        return as_solution(
-            problem, best, status, solver.tol, self.history, n_iter, self.watch, solver.name, solver.reason,
-            n_threads=self.n_threads,
-        )  # fmt: skip
+        status = self.run.until_stopped(lambda: self._work(start))
+        if self.iterate is not None and status is not Status.CONVERGED:
+            self._certify(self.iterate)
+        return self.run.solution(status)
+
+    def _work(self, start: Start) -> Status:
+        run, problem, status = self.run, self.problem, Status.CONVERGED
+        if start is not None:
+            run.keep(recover_start(problem, start, run.sure))
+        if not run.reached:
+            constraints = _Constraints.of(problem)
+            self.iterate = _Iterate(problem, constraints, run.sure)
+            warm = run.gap < WARM
+            if warm:
+                self.iterate.centre_at(run.best, run.best.w)
+            status = self._loop(self.iterate)
+            if warm and status is Status.NUMERICAL_LIMIT:  # too near the boundary to recover: start afresh
+                self.iterate = _Iterate(problem, constraints, run.sure)
+                status = self._loop(self.iterate)
+        if status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
+            self.iterate = None  # its memory is free now
+            self._polish(POLISH_STEPS if not run.reached else 30 if self._overdetermined else 10)
+        return status
 
     @property
     def _overdetermined(self) -> bool:
@@ -288,85 +283,74 @@ class _Run:
 
     def _polish(self, max_steps: int) -> bool:
         """Whether the active set's solution could be reached from the best point, to some ten digits."""
-        if not self.solver.polish or self.best is None or self.best.gap <= EXACT:
+        run = self.run
+        if not self.settings.polish or run.best is None or run.gap <= EXACT:
             return False
-        polish = NewtonMethod(self.problem, self.n_threads, self.watch, max_steps=max_steps, enough=self.aim)
-        try:
-            polish.run(self.best)
-        finally:
-            self.best = better(self.best, polish.best)
-            self.polish_steps += polish.steps
-        return self.best.gap <= min(POLISHED, self.aim)
+        MethodOfMultipliers(run, max_steps=max_steps, enough=run.aim).run(run.best)
+        return run.gap <= min(POLISHED, run.aim)
 
     def _certify(self, iterate: _Iterate) -> float:
-        d, bias = self.problem.n_cols, self.problem.bias
+        d, bias, run = self.problem.n_cols, self.problem.bias, self.run
         w = np.ascontiguousarray(iterate.v[:d])
         b = bias.value * float(iterate.v[-1]) if bias.value else None
         iterate.drop_scratch()
-        found = recover(self.problem, iterate.constraints.multipliers(iterate.alpha), self.n_threads, w, b)
-        self.best = better(self.best, found)
-        return found.gap
+        found = run.keep(recover(self.problem, iterate.constraints.multipliers(iterate.alpha), run.sure, w, b))
+        return float(found.gap)
 
     def _loop(self, iterate: _Iterate) -> Status:
-        tol, misses, tiny_steps = self.aim, 0, 0
-        early = self.solver.polish and self._overdetermined
+        run, misses, tiny_steps = self.run, 0, 0
+        early = self.settings.polish and self._overdetermined
         while True:
             products = iterate.complementarity()
             gap = products / max(iterate.primal_estimate(), 1e-300)
-            self.history.add(self.n_iter, self.watch.seconds, gap, "interior point")
-            self.watch.report(self.n_iter, gap)
+            run.note(gap, "interior point")
+            stopped = run.report(gap)
             if early and gap <= EARLY_POLISH:
                 early = False
                 self._certify(iterate)
-                if self._polish(40):
+                if self._polish(EARLY_STEPS):
                     return Status.CONVERGED
-            if gap <= 0.5 * tol * 0.1**misses:
-                certified = self._certify(iterate)
-                if certified <= tol:
+            if gap <= 0.5 * run.aim * 0.1**misses:
+                if self._certify(iterate) <= run.aim:
                     return Status.CONVERGED
                 misses += 1
-                if misses > 6:
+                if misses > MOST_MISSES:
                     return Status.NUMERICAL_LIMIT
-            if self.n_iter >= self.solver.max_iter:
-                return Status.ITERATION_LIMIT
-            if self.watch.past_deadline:
-                return Status.TIME_LIMIT
-            if self.watch.stop_requested:
-                return Status.INTERRUPTED
+            if stopped is not None:
+                return stopped
             try:
                 step = self._advance(iterate, products / iterate.n_pairs)
             except Breakdown:
                 self._certify(iterate)
                 return Status.NUMERICAL_LIMIT
-            tiny_steps = tiny_steps + 1 if step < 1e-3 else 0
-            if tiny_steps >= 5:
+            tiny_steps = tiny_steps + 1 if step < TINY_STEP else 0
+            if tiny_steps >= MOST_TINY_STEPS:
                 self._certify(iterate)
                 return Status.NUMERICAL_LIMIT
-            self.n_iter += 1
+            run.step()
 
     def _advance(self, iterate: _Iterate, mu: float) -> float:
         """One predictor–corrector step; the step length taken."""
-        watch, threads = self.watch.core, self.n_threads
-        how = Execution(threads, watch)
+        how = self.run.how
         iterate.make_scratch()
-        iterate.barriers[0].scale(threads)
+        iterate.barriers[0].scale(how.n_threads)
         system = NormalSystem(iterate.rows, iterate.D, self.problem.bias, how, bias_ridge=1e-280)
-        dv, step = iterate.direction(system, watch)
-        affine = iterate.barriers[0].complementarity(min(1.0, step), threads) / iterate.n_pairs
+        dv, step = iterate.direction(system, how)
+        affine = iterate.barriers[0].complementarity(min(1.0, step), how.n_threads) / iterate.n_pairs
         aim = mu * min(1.0, max(affine, 0.0) / mu) ** 3
-        iterate.barriers[0].second_order(aim, threads)
-        dv, step = iterate.direction(system, watch)
-        for _ in range(self.solver.n_corrections):
-            if step > 0.95:
+        iterate.barriers[0].second_order(aim, how.n_threads)
+        dv, step = iterate.direction(system, how)
+        for _ in range(self.settings.n_corrections):
+            if step > LONG_STEP:
                 break
             iterate.duplicate_direction()
-            iterate.barriers[0].recentre(min(1.0, 1.3 * step + 0.1), aim, threads)
-            other, longer = iterate.direction(system, watch)
+            iterate.barriers[0].recentre(min(1.0, 1.3 * step + 0.1), aim, how.n_threads)
+            other, longer = iterate.direction(system, how)
             if longer < step + 0.02:
                 iterate.swap()
                 break
             dv, step = other, longer
-        taken = min(1.0, 0.99 * step)
-        iterate.barriers[0].move(taken, threads)
+        taken = min(1.0, INSIDE * step)
+        iterate.barriers[0].move(taken, how.n_threads)
         iterate.v += taken * dv
         return taken

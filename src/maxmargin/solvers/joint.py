@@ -24,18 +24,23 @@ from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.inputs import LabelledRows, check_costs, check_sizes, positive_number
-from maxmargin.runtime import Watch, blas_guard
+from maxmargin.runtime import Execution, Watch, blas_guard, effective_threads
 from maxmargin.solution import History, Status
-from maxmargin.solvers.base import LOOSE, bias_gain, settled
-from maxmargin.solvers.claims import AIM
 from maxmargin.solvers.joint_claims import joint_claim
-from maxmargin.solvers.joint_newton import JointNewton
 from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
-from maxmargin.space import Bias
+from maxmargin.solvers.joint_second_order import JointSecondOrder
+from maxmargin.solvers.points import LOOSE, bias_gain
+from maxmargin.solvers.run import STOPPED, Run, Settings, settled
+from maxmargin.space import Bias, prices
 
 Vector = NDArray[np.float64]
 
-CHEAP = 0.3  # seconds: Newton's method to rounding level is worth that
+CHEAP = 0.3 * prices.SECOND  # Newton's method to rounding level is worth that
+FIRST_LOOK = 10  # epochs before the gap is computed for the first time
+SLOW, STUCK = 150, 1000  # epochs after which others are thought of, and after which a gap that stands still is stuck
+NEWTON_STEPS = 400  # of the hinge's rounds; unmeasured beyond their power of ten
+CG_STEPS = 60  # of conjugate gradients, both ways, for a Newton step; unmeasured
+EPOCH, STEP, PER_SCORE = 1e4, 3e5, 100.0  # what an epoch and a Newton step cost besides, and one score of a step
 
 __all__ = ["JointMachine", "JointProblem", "JointSolution", "make_joint_solver"]
 
@@ -89,22 +94,19 @@ def make_joint_solver(solver: str, loss: str, **options: Any) -> JointMachine:
     return JointMachine(**options)
 
 
-@dataclass(frozen=True)
-class JointMachine:
-    """Coordinate descent and Newton's method for joint machines.
+@dataclass(frozen=True, kw_only=True)
+class JointMachine(Settings):
+    """Coordinate descent and Newton's method for joint machines; ``max_iter`` counts epochs and Newton steps.
+
+    Costs, in reads of X for k classes: k an epoch over all active rows, both ways in one visit; 2 k a Newton step, and
+    k (k + 1)/2 matrices, or 2 k reads for each step of conjugate gradients.
 
     Parameters
     ----------
-    tol : relative duality gap to reach.
-    max_iter : limit on epochs and on Newton steps.
     seed : seed of the random order.
-    n_threads : threads.
     """
 
-    tol: float = 1e-6
-    max_iter: int = 10000
     seed: int = 0
-    n_threads: int = 1
     name: str = field(default="joint", init=False)
 
     def solve(self, problem: JointProblem, *, start: Any = None, watch: Watch | None = None) -> JointSolution:
@@ -112,12 +114,12 @@ class JointMachine:
         with blas_guard:
             scale = usual_scale(problem)
             if scale == 1.0:
-                return _Run(self, problem, watch).solve(start)
+                return _Joint(self, problem, watch).solve(start)
             # The same problem in other units: X/s, costs times s², weights times s.
             space = problem.space.scaled(1.0 / scale)
             other = replace(problem, space=space, cost=problem.cost * scale**2, bias=scaled_bias(problem.bias, scale))
-            answer = _Run(self, other, watch).solve(None)
-            return _in_units_of(problem, answer, scale, self.tol, self.n_threads)
+            answer = _Joint(self, other, watch).solve(None)
+            return _in_units_of(problem, answer, scale, self.tol, Execution(effective_threads(self.n_threads)))
 
 
 def usual_scale(problem: JointProblem) -> float:
@@ -132,107 +134,94 @@ def scaled_bias(bias: Bias, scale: float) -> Bias:
 
 
 def _in_units_of(
-    problem: JointProblem, answer: JointSolution, scale: float, tol: float, n_threads: int
+    problem: JointProblem, answer: JointSolution, scale: float, tol: float, how: Execution
 ) -> JointSolution:
     """The answer of the scaled problem as one of this problem, certified anew."""
-    point = certified(problem, answer.alpha / scale**2, answer.W / scale, answer.b)
-    found = joint_claim(problem, point, tol, n_threads)
+    point = certified(problem, answer.alpha / scale**2, answer.W / scale, answer.b, how=how)
+    found = joint_claim(problem, point, tol, how.n_threads)
     return replace(
         answer, W=point.W, b=point.b, alpha=found.alpha, primal=found.primal, dual=found.dual, gap=found.gap,
         status=settled(answer.status, found.gap, tol),
     )  # fmt: skip
 
 
-class _Run:
-    def __init__(self, solver: JointMachine, problem: JointProblem, watch: Watch) -> None:
-        self.solver, self.problem, self.watch = solver, problem, watch
-        self.history, self.n_iter, self.aim = History(), 0, AIM * solver.tol
-        self.best: JointPoint | None = None
+class _Joint:
+    """One call of solve."""
+
+    def __init__(self, settings: JointMachine, problem: JointProblem, watch: Watch) -> None:
+        self.settings, self.problem = settings, problem
+        self.run = Run(settings, problem, watch, better=nearer)
 
     def solve(self, start: JointSolution | None) -> JointSolution:
-        status, problem = Status.CONVERGED, self.problem
-        try:
-            if start is not None:
-                self._keep(certified(problem, start.alpha, start.W, start.b))
-            if self.best_gap > self.aim:
-                status = self._newton() if problem.loss == "multinomial" else self._descent()
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        except _core.DeadlineReached:
-            status = Status.TIME_LIMIT
-        best = self.best or certified(problem, np.zeros(problem.shape))
-        found = joint_claim(problem, best, self.solver.tol, self.solver.n_threads)
-        self.history.add(self.n_iter, self.watch.seconds, found.gap, "certified", certified=True)
-        status = settled(status, found.gap, self.solver.tol)
+        run, problem = self.run, self.problem
+        status = run.until_stopped(lambda: self._work(start))
+        best = run.best or certified(problem, np.zeros(problem.shape), how=run.sure)
+        found = joint_claim(problem, best, run.tol, run.n_threads)
+        run.note(found.gap, "certified", certified=True)
         return JointSolution(
-            best.W, best.b, found.alpha, found.primal, found.dual, found.gap, status, self.history, self.n_iter,
-            self.watch.seconds, self.solver.name, f"all {problem.n_classes} classes at once",
+            best.W, best.b, found.alpha, found.primal, found.dual, found.gap, settled(status, found.gap, run.tol),
+            run.history, run.n_iter, run.watch.seconds, run.settings.name, f"all {problem.n_classes} classes at once",
         )  # fmt: skip
 
-    def _keep(self, point: JointPoint) -> None:
-        if self.best is None or point.gap <= self.best.gap:
-            self.best = point
-
-    def _report(self, gap: float, phase: str) -> Status | None:
-        self.history.add(self.n_iter, self.watch.seconds, gap, phase, certified=True)
-        self.watch.report(self.n_iter, gap)
-        if self.watch.past_deadline:
-            return Status.TIME_LIMIT
-        return Status.INTERRUPTED if self.watch.stop_requested else None
+    def _work(self, start: JointSolution | None) -> Status:
+        run, problem = self.run, self.problem
+        if start is not None:
+            run.keep(certified(problem, start.alpha, start.W, start.b, how=run.sure))
+        if run.reached:
+            return Status.CONVERGED
+        return self._newton() if problem.loss == "multinomial" else self._descent()
 
     def _newton(self) -> Status:
-        point = self.best or certified(self.problem, np.zeros(self.problem.shape))
-        method = JointNewton(self.problem, self.watch, tol=self.aim, max_steps=self.solver.max_iter)
-        try:
-            method.run(point)
-        finally:
-            self._keep(method.best)
-            self.n_iter += method.steps
-        assert self.best is not None
-        stop = self._report(self.best.gap, "newton")
-        return stop or (Status.ITERATION_LIMIT if method.steps >= self.solver.max_iter else Status.CONVERGED)
+        run, problem = self.run, self.problem
+        if run.best is None:
+            run.keep(certified(problem, np.zeros(problem.shape), how=run.sure))
+        method = JointSecondOrder(run, max_steps=run.max_iter)
+        method.run(run.best)
+        run.note(run.gap, "newton", certified=True)
+        stopped = run.report(run.gap)
+        return stopped or (Status.ITERATION_LIMIT if method.steps >= run.max_iter else Status.CONVERGED)
 
     def _descent(self) -> Status:
         """Epochs until the gap is reached; Newton's method where it promises to be quicker, or epochs gain nothing."""
-        problem = self.problem
-        state = _DescentState(problem, self.solver.seed, self.best)
+        problem, run = self.problem, self.run
+        state = _DescentState(problem, self.settings.seed, run)
         looks: list[tuple[int, float]] = []
-        next_look, epochs, tried = 10, 0, False
+        next_look, epochs, tried = FIRST_LOOK, 0, False
         while True:
-            state.epoch(self.watch)
-            epochs, self.n_iter = epochs + 1, self.n_iter + 1
-            if epochs < next_look and epochs < self.solver.max_iter:
+            state.epoch(run)
+            epochs += 1
+            run.step()
+            if epochs < next_look and epochs < self.settings.max_iter:
                 continue
-            point = certified(problem, state.alpha, state.weights, state.bias)
-            self._keep(point)
+            point = run.keep(certified(problem, state.alpha, state.weights, state.bias, how=run.sure))
             looks.append((epochs, point.gap))
-            stop = self._report(point.gap, "coordinate descent")
-            if stop is not None:
-                return stop
-            cheap = newton_seconds(problem) <= CHEAP and self.solver.tol <= LOOSE
-            if point.gap <= self.aim and not cheap:
+            run.note(point.gap, "coordinate descent", certified=True)
+            stopped = run.report(point.gap)
+            if stopped in STOPPED:
+                return stopped
+            cheap = newton_cost(problem) <= CHEAP and run.tol <= LOOSE
+            if point.gap <= run.aim and (not cheap or tried):
                 return Status.CONVERGED
-            if epochs >= self.solver.max_iter:
-                return Status.ITERATION_LIMIT
-            needed = epochs_needed(looks, self.aim)
-            stuck = epochs >= 1000 and point.gap > 0.9 * looks[-2][1]
-            if tried and point.gap <= self.aim:
-                return Status.CONVERGED
+            if stopped is not None:
+                return stopped
+            needed = epochs_needed(looks, run.aim)
+            stuck = epochs >= STUCK and point.gap > 0.9 * looks[-2][1]
             if tried and stuck:
                 return Status.NUMERICAL_LIMIT  # neither method gains any more
-            share = state.take_share()
-            slow = epochs >= 150 and epoch_seconds(problem, share) * (needed - epochs) > newton_seconds(problem)
+            to_go = epoch_cost(problem, state.take_visited()) * (needed - epochs)
+            slow = epochs >= SLOW and to_go > newton_cost(problem)
             if not tried and (stuck or slow or cheap):
                 tried = True
                 status = self._newton()
-                if status in (Status.TIME_LIMIT, Status.INTERRUPTED) or self.best_gap <= self.aim:
+                if status in STOPPED or run.reached:
                     return status
-                state = _DescentState(problem, self.solver.seed, self.best)
+                state = _DescentState(problem, self.settings.seed, run)
             next_look = epochs + max(10, min(epochs // 2, math.ceil(1.1 * (needed - epochs))))
 
-    @property
-    def best_gap(self) -> float:
-        return math.inf if self.best is None else self.best.gap
+
+def nearer(best: JointPoint | None, point: JointPoint) -> JointPoint:
+    """The later of two points that are equally good."""
+    return point if best is None or point.gap <= best.gap else best
 
 
 def epochs_needed(looks: list[tuple[int, float]], tol: float) -> float:
@@ -245,26 +234,27 @@ def epochs_needed(looks: list[tuple[int, float]], tol: float) -> float:
     return epochs * math.exp(min(math.log(gap / tol) / max(power, 0.1), 50.0))
 
 
-def epoch_seconds(problem: JointProblem, share: float) -> float:
-    """What an epoch over a share of the rows may cost: an estimate, so that no result depends on a machine's load."""
-    return 1e-5 + share * 1e-9 * problem.nnz * problem.n_classes
+def epoch_cost(problem: JointProblem, visited: float) -> float:
+    """What an epoch over a part of the rows may cost."""
+    return EPOCH + visited * prices.read(problem.space) * problem.n_classes
 
 
-def newton_seconds(problem: JointProblem) -> float:
+def newton_cost(problem: JointProblem) -> float:
     """What Newton's method may cost: steps with a matrix, or with many products where the matrix is too large."""
-    n, k, d = problem.n_rows, problem.n_classes, problem.n_cols + 1
-    matrix = 2e-10 * n * k * d**2 + 5e-11 * (k * d) ** 3
-    return 400.0 * (3e-4 + 1e-7 * n * k + min(matrix, 1e-7 * problem.nnz * k))
+    n, k, size = problem.n_rows, problem.n_classes, problem.n_classes * (problem.n_cols + 1)
+    matrix = 0.5 * k * (k + 1) * prices.form(problem.space, n) + prices.factor(size)
+    products = 2 * CG_STEPS * k * prices.read(problem.space)
+    return NEWTON_STEPS * (STEP + PER_SCORE * n * k + min(matrix, products))
 
 
 class _DescentState:
     """Arrays of the coordinate descent; b_m moves as the multiplier of Σ_i alpha_im = 0."""
 
-    def __init__(self, problem: JointProblem, seed: int, start: JointPoint | None) -> None:
-        self.problem = problem
+    def __init__(self, problem: JointProblem, seed: int, run: Run) -> None:
+        self.problem, start = problem, run.best
         n, k, bias = problem.n_rows, problem.n_classes, problem.bias
         self.alpha = np.zeros((n, k)) if start is None else start.alpha.copy()
-        self.W = np.ascontiguousarray(problem.combine(self.alpha).T)
+        self.W = np.ascontiguousarray(problem.space.combine_all(self.alpha, run.sure).T)
         self.sums, self.settled = self.alpha.sum(axis=0), 0.1
         self.visited: list[float] = []
         self.gain = bias.value**2 if bias.penalised else 0.0
@@ -276,10 +266,12 @@ class _DescentState:
             np.empty(3 * k), seed,
         )  # fmt: skip
 
-    def epoch(self, watch: Watch) -> None:
+    def epoch(self, run: Run) -> None:
         """One epoch; once the active rows agree, all rows are looked at again."""
-        self.visited.append(self.joint.n_active / self.problem.n_rows)
-        violation = self.joint.epoch(self.problem.space.core, watch.core)
+        problem, active = self.problem, self.joint.n_active / self.problem.n_rows
+        self.visited.append(active)
+        run.how.spend(active * problem.n_classes * prices.read(problem.space), reads=active * problem.nnz)
+        violation = self.joint.epoch(problem.space.core, run.how.watch)
         if self.problem.bias.free:
             self.centre += self.gain * self.sums
         if violation <= self.settled:
@@ -287,11 +279,11 @@ class _DescentState:
                 self.settled *= 0.1
             self.joint.unshrink()
 
-    def take_share(self) -> float:
-        """The share of rows that an epoch visited, on average since the last call."""
-        share = sum(self.visited) / max(1, len(self.visited))
+    def take_visited(self) -> float:
+        """The part of the rows that an epoch visited, on average since the last call."""
+        part = sum(self.visited) / max(1, len(self.visited))
         self.visited.clear()
-        return share
+        return part
 
     @property
     def weights(self) -> Vector:

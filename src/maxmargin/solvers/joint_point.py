@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
 from maxmargin.kept import kept_property
+from maxmargin.runtime import Execution
 from maxmargin.solution import relative_gap
+from maxmargin.solvers.points import PLAIN
 from maxmargin.space import Bias, Rows
 
 Vector = NDArray[np.float64]
@@ -59,13 +61,6 @@ class JointProblem:
         """The objective at W = 0 without bias."""
         return float(self.cost @ self.losses(np.zeros(self.shape)))
 
-    def scores(self, W: Vector, b: Vector | float) -> Vector:
-        return self.space.scores_of_all(W) + b
-
-    def combine(self, alpha: Vector) -> Vector:
-        """Σ_i alpha_im x_i, one line per class."""
-        return self.space.combine_all(alpha)
-
     def losses(self, scores: Vector) -> Vector:
         own = scores[self.own]
         if self.loss == "multinomial":
@@ -104,12 +99,14 @@ class JointPoint:
     induced: Vector
 
 
-def certified(problem: JointProblem, alpha: Vector, W: Vector | None = None, b: Vector | None = None) -> JointPoint:
+def certified(
+    problem: JointProblem, alpha: Vector, W: Vector | None = None, b: Vector | None = None, *, how: Execution = PLAIN
+) -> JointPoint:
     """A feasible dual point near ``alpha``, with the better of (W, b) and the hyperplanes it induces."""
     share = feasible_share(problem, alpha)
     alpha = -problem.cost[:, None] * share
     alpha[problem.own] += problem.cost
-    induced, sums = problem.combine(alpha), alpha.sum(axis=0)
+    induced, sums = problem.space.combine_all(alpha, how), alpha.sum(axis=0)
     dual = -0.5 * float((induced * induced).sum()) - float(problem.cost @ problem.conjugates(share))
     bias = problem.bias
     if bias.penalised:
@@ -120,10 +117,10 @@ def certified(problem: JointProblem, alpha: Vector, W: Vector | None = None, b: 
     candidates = [(induced, b)] if W is None else [(W, b), (induced, own_b if bias.penalised else b)]
     best: JointPoint | None = None
     for V, c in candidates:
-        products = problem.scores(V, 0.0)
+        products = problem.space.scores_of_all(V, how)
         value = problem.primal(V, c, products + c)
         if best is None or value < best.primal:
-            gap = relative_gap(value, dual, 0.0)
+            gap = relative_gap(value, dual, problem.null_primal)
             best = JointPoint(alpha, V.copy(), c.copy(), value, dual, gap, products, induced)
     assert best is not None
     return best

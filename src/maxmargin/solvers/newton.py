@@ -1,7 +1,7 @@
 """Newton's method from a nested sequence of samples.
 
 Solves the primal for smooth losses, and the augmented Lagrangian for the others (see
-:mod:`~maxmargin.solvers.newton_method`). Many rows of few columns are overdetermined: the solution of an eighth of
+:mod:`~maxmargin.solvers.multipliers`). Many rows of few columns are overdetermined: the solution of an eighth of
 them is within the noise of the sample from the solution of all, so that all rows are only needed for the last few
 steps.
 
@@ -20,31 +20,32 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-import maxmargin._core as _core
 from maxmargin.positions import distinct
 from maxmargin.problem import Problem
-from maxmargin.runtime import Execution, Watch, effective_threads
-from maxmargin.solution import History, Solution, Status
-from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, recover, starting_point, uncertified
-from maxmargin.solvers.claims import AIM
-from maxmargin.solvers.newton_method import NewtonMethod
+from maxmargin.runtime import Execution, Watch
+from maxmargin.solution import Solution, Status
+from maxmargin.solvers.multipliers import FAR, NEAR, MethodOfMultipliers
+from maxmargin.solvers.points import LOOSE, Point, recover, uncertified
+from maxmargin.solvers.run import Run, Settings, Start, obey
 from maxmargin.solvers.span import solve_where_small
 
 Vector = NDArray[np.float64]
 
 MOST_ROWS = 5000  # of few rows with many columns, whose Gram matrix is held
 SAMPLE = 8  # a sample holds one row in eight
+SAMPLE_TOL = 1e-4  # of a sample's answer: the noise of the sample itself is larger
+AROUND_THE_BAND, AROUND_A_START = 0.3, 0.1  # of the rows make the first working set
 
 
-@dataclass(frozen=True)
-class Newton:
-    """Newton's method.
+@dataclass(frozen=True, kw_only=True)
+class Newton(Settings):
+    """Newton's method; ``max_iter`` counts its steps.
+
+    Costs, in reads of X: two for a step, one for the matrix of a step (fewer where few rows change sides), one for a
+    certified point, which also holds the rows of the next working set. A sample costs an eighth of that.
 
     Parameters
     ----------
-    tol : relative duality gap to reach.
-    max_iter : limit on Newton steps.
-    n_threads : threads, None for all that the process may use.
     sampling : solve samples of the rows first, where there are many more rows than columns.
     exact : go on to rounding level where that is cheap, instead of stopping at ``tol``, unless ``tol`` is loose.
 
@@ -60,130 +61,102 @@ class Newton:
     array([1.])
     """
 
-    tol: float = 1e-6
     max_iter: int = 1000
-    n_threads: int | None = None
     sampling: bool = True
     exact: bool = True
-    reason: str = "asked for"
     name: str = field(default="newton", init=False)
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         watch = watch or Watch()
 
         def run(problem: Problem, start: Start) -> Solution:
-            return _Run(self, problem, watch).solve(start)
+            return _Newton(self, problem, watch).solve(start)
 
         return solve_where_small(self, run, problem, start, watch, most_rows=MOST_ROWS)
 
 
-class _Run:
-    def __init__(self, solver: Newton, problem: Problem, watch: Watch) -> None:
-        self.solver, self.problem, self.watch = solver, problem, watch
-        self.n_threads = effective_threads(solver.n_threads)
-        self.history, self.n_iter, self.aim = History(), 0, AIM * solver.tol
-        self.best: Point | None = None
+class _Newton:
+    """One call of solve."""
+
+    def __init__(self, settings: Newton, problem: Problem, watch: Watch) -> None:
+        self.settings, self.problem = settings, problem
+        self.run = Run(settings, problem, watch)
 
     def solve(self, start: Start) -> Solution:
-        status = Status.CONVERGED
-        try:
-            near = isinstance(start, Solution)
-            if isinstance(start, Solution):
-                self.best = uncertified(self.problem, start, self.n_threads)
-            else:
-                self.best = starting_point(self.problem, start, self.n_threads)
-            width = self._from_sample() if self.best is None else 0.0
-            if self.best is None:
-                self.best = from_nothing(self.problem, self.n_threads)
-            if self.best.gap > self.aim or start is None:
-                self._newton(width, near)
-            if self.best.gap > self.aim:
-                out_of_steps = self.n_iter >= self.solver.max_iter
-                status = Status.ITERATION_LIMIT if out_of_steps else Status.NUMERICAL_LIMIT
-                if self.watch.past_deadline:
-                    status = Status.TIME_LIMIT
-                elif self.watch.stop_requested:
-                    status = Status.INTERRUPTED
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        except _core.DeadlineReached:
-            status = Status.TIME_LIMIT
-        best = self.best if self.best is not None else recover(self.problem, np.zeros(self.problem.n_rows), 1)
-        solver = self.solver
-        return as_solution(
-            self.problem, best, status, solver.tol, self.history, self.n_iter, self.watch, solver.name, solver.reason,
-            n_threads=self.n_threads,
-        )  # fmt: skip
+        return self.run.solution(self.run.until_stopped(lambda: self._work(start)))
 
-    def _newton(self, width: float, near: bool) -> None:
+    def _work(self, start: Start) -> Status:
+        run, problem, width = self.run, self.problem, 0.0
+        if isinstance(start, Solution):
+            run.keep(uncertified(problem, start, run.sure))
+        elif start is not None:
+            run.keep(recover(problem, start, run.sure))
+        else:
+            width = self._from_sample()
+        if run.best is None:
+            run.keep(from_nothing(problem, run.sure))
+        if not run.reached or start is None:
+            self._minimise(width, near=isinstance(start, Solution))
+        return Status.CONVERGED if run.reached else run.stop() or Status.NUMERICAL_LIMIT
+
+    def _minimise(self, width: float, *, near: bool) -> None:
         """``width`` of the band of rows whose multipliers are between bounds; 0 if nothing is known."""
-        assert self.best is not None
-        left = max(1, self.solver.max_iter - self.n_iter)
-        method = NewtonMethod(
-            self.problem,
-            self.n_threads,
-            self.watch,
-            max_steps=left,
-            enough=self.aim,
-            exact=self.solver.exact and self.solver.tol <= LOOSE,
-        )
+        run, cost, settings = self.run, self.problem.cost, self.settings
+        method = MethodOfMultipliers(
+            run, max_steps=max(1, settings.max_iter - run.n_iter), enough=run.aim,
+            exact=settings.exact and settings.tol <= LOOSE,
+        )  # fmt: skip
         try:
             if width > 0.0:
-                cost = self.problem.cost
-                method.run(self.best, sigma=float(cost[cost > 0.0].mean()) / (2.0 * width), share=0.3)
+                method.run(run.best, sigma=float(cost[cost > 0.0].mean()) / (2.0 * width), share=AROUND_THE_BAND)
             elif near:
-                method.run(self.best, penalty=1000.0, share=0.1)
+                method.run(run.best, penalty=NEAR, share=AROUND_A_START)
             else:
-                method.run(self.best, penalty=10.0, sigma=first_sigma(self.problem, self.best))
+                method.run(run.best, penalty=FAR, sigma=first_sigma(self.problem, run.best))
         finally:
-            self.best = better(self.best, method.best)
-            self.n_iter += method.steps
-            gap = self.best.gap
-            self.history.add(self.n_iter, self.watch.seconds, gap, "newton", certified=math.isfinite(gap))
+            run.count = run.n_iter  # here every step is the solver's own
+            run.note(run.gap, "newton", certified=math.isfinite(run.gap))
 
     def _from_sample(self) -> float:
         """Start at the hyperplane of a sample, if that pays; the width of the band around its margin."""
-        problem = self.problem
-        if not self.solver.sampling or not worth_sampling(problem):
+        problem, settings, run = self.problem, self.settings, self.run
+        if not settings.sampling or not worth_sampling(problem):
             return 0.0
         chosen = sample_rows(problem)
         part = problem.part(chosen, problem.n_rows / len(chosen))
         if not problem.loss.regression and len(distinct(part.y[part.cost > 0.0])) < 2:
             return 0.0
-        solver = replace(self.solver, tol=max(self.solver.tol, 1e-4))
-        answer = _Run(solver, part, self.watch).solve(None)
-        self.n_iter += answer.n_iter
-        self.history.add(self.n_iter, self.watch.seconds, answer.gap, f"sample of {len(chosen)} rows")
-        if answer.status in (Status.INTERRUPTED, Status.TIME_LIMIT):
-            self._start_at(answer)
-            raise KeyboardInterrupt if answer.status is Status.INTERRUPTED else _core.DeadlineReached
-        return self._start_at(answer)
+        rough = replace(settings, tol=max(settings.tol, SAMPLE_TOL))
+        answer = _Newton(rough, part, run.watch).solve(None)
+        run.part(answer, f"sample of {len(chosen)} rows")
+        width = self._start_at(answer)
+        obey(answer.status)
+        return width
 
     def _start_at(self, answer: Solution) -> float:
         """The multipliers that belong to a hyperplane: exact for smooth losses, centred at the margin for others."""
-        problem = self.problem
+        problem, run = self.problem, self.run
         if problem.loss.smooth and answer.status is Status.CONVERGED:
-            self.best = uncertified(problem, answer, self.n_threads)
+            run.keep(uncertified(problem, answer, run.sure))
             return 0.0
-        scores = problem.space.scores(answer.w, Execution(self.n_threads), bias=answer.b)
-        r = problem.loss.residual(scores, problem.y)
+        r = problem.loss.residual(problem.space.scores(answer.w, run.sure, bias=answer.b), problem.y)
         width = 0.0
         if problem.loss.smooth or not problem.loss.has_box:
             alpha = problem.cost * problem.loss.share(r)
         else:
             alpha, width = centred(problem, r)
-        self.best = recover(problem, alpha, self.n_threads, answer.w, answer.b)
+        run.keep(recover(problem, alpha, run.sure, answer.w, answer.b))
         return width
 
 
-def from_nothing(problem: Problem, n_threads: int) -> Point:
+def from_nothing(problem: Problem, how: Execution) -> Point:
     """w = 0, with multipliers in the middle of their range where they have two ends and the loss has corners."""
     if problem.loss.smooth:
-        return uncertified(problem, None, n_threads)
+        return uncertified(problem, None, how)
     lower, upper = problem.loss.domain(problem.cost)
     bounded = np.isfinite(upper)
     middle = np.where(bounded, 0.5 * (np.where(bounded, lower, 0.0) + np.where(bounded, upper, 0.0)), 0.0)
-    return recover(problem, middle, n_threads, np.zeros(problem.n_cols), 0.0)
+    return recover(problem, middle, how, np.zeros(problem.n_cols), 0.0)
 
 
 def first_sigma(problem: Problem, point: Point) -> float | None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.problem import Problem
-from maxmargin.solvers.base import Point
+from maxmargin.solvers.points import Point
 
 
 def proven(problem: Problem, point: Point) -> NDArray[np.bool_]:
@@ -28,9 +28,9 @@ def proven(problem: Problem, point: Point) -> NDArray[np.bool_]:
 
     Examples
     --------
-    >>> from maxmargin.solvers.base import recover
+    >>> from maxmargin.solvers.points import recover
     >>> problem = Problem.from_arrays([[-9.0], [-1.0], [1.0]], [0, 0, 1], loss="hinge")
-    >>> proven(problem, recover(problem, np.array([0.0, 0.49, 0.49]), 1))
+    >>> proven(problem, recover(problem, np.array([0.0, 0.49, 0.49])))
     array([ True, False, False])
     """
     apart = max(0.0, point.primal - point.dual)

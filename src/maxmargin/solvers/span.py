@@ -9,21 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Protocol
 
-import numpy as np
-from numpy.typing import NDArray
-
-import maxmargin._core as _core
 from maxmargin.problem import Problem
-from maxmargin.runtime import Execution, Watch, blas_guard, effective_threads
-from maxmargin.solution import History, Solution, Status, relative_gap
-from maxmargin.solvers.base import LOOSE, Point, Start, as_solution, better, recover, starting_point
-from maxmargin.solvers.claims import AIM
-from maxmargin.solvers.newton_method import NewtonMethod
+from maxmargin.runtime import Execution, Watch, blas_guard
+from maxmargin.solution import Solution, Status
+from maxmargin.solvers.multipliers import MethodOfMultipliers
+from maxmargin.solvers.points import LOOSE, Point, better, recover, recover_start
+from maxmargin.solvers.run import Run, Settings, Start
 
-Vector = NDArray[np.float64]
-Run = Callable[[Problem, Start], Solution]
+Solve = Callable[[Problem, Start], Solution]
 
 FEW_COLUMNS = 100  # up to which matrices are so small that nothing is gained
 MOST_STEPS = 200  # of Newton's method on X itself, where the span was too rough
@@ -33,7 +27,7 @@ class Span:
     """``problem`` in coordinates of its rows' span: ``inside`` has the same inner products, labels, costs and bias."""
 
     def __init__(self, problem: Problem, how: Execution) -> None:
-        self.problem, self.how = problem, Execution(how.n_threads)
+        self.problem, self.how = problem, replace(how, watch=None)
         self.span = problem.space.span(how)
         self.inside = replace(problem, space=self.span.rows, auxiliary=True)
 
@@ -48,30 +42,15 @@ class Span:
 
     def leave(self, answer: Solution) -> Point:
         """The answer as a certified point of the problem itself."""
-        problem, n_threads = self.problem, self.how.n_threads
-        point = recover(problem, answer.alpha, n_threads, b=answer.b)
+        problem = self.problem
+        point = recover(problem, answer.alpha, self.how, b=answer.b)
         if point.gap <= max(answer.gap, 1e-12):
             return point
         coefficients = self.span.coefficients(answer.w)
         if coefficients is None:
             return point
         w = problem.space.combine(coefficients, self.how)
-        return better(point, recover(problem, answer.alpha, n_threads, w, answer.b, compete=False))
-
-
-class _Limited(Protocol):
-    """What is needed of a solver to speak for it."""
-
-    @property
-    def tol(self) -> float: ...
-    @property
-    def max_iter(self) -> int: ...
-    @property
-    def n_threads(self) -> int | None: ...
-    @property
-    def name(self) -> str: ...
-    @property
-    def reason(self) -> str: ...
+        return better(point, recover(problem, answer.alpha, self.how, w, answer.b, compete=False))
 
 
 def is_wide(problem: Problem, most_rows: int, sparse: bool) -> bool:
@@ -82,82 +61,45 @@ def is_wide(problem: Problem, most_rows: int, sparse: bool) -> bool:
 
 
 def solve_where_small(
-    solver: _Limited, run: Run, problem: Problem, start: Start, watch: Watch, *, most_rows: int, sparse: bool = False
-) -> Solution:
-    """What ``run`` finds: in the span of the rows where they are few (at most ``most_rows``), else on X itself.
+    settings: Settings, solve: Solve, problem: Problem, start: Start, watch: Watch, *, most_rows: int,
+    sparse: bool = False,
+) -> Solution:  # fmt: skip
+    """What ``solve`` finds: in the span of the rows where they are few (at most ``most_rows``), else on X itself.
 
     ``sparse`` rows are cheap as they are; a method that needs dense equations says so.
     """
     with blas_guard:
         if is_wide(problem, most_rows, sparse):
-            return solve_in_span(solver, run, problem, start, watch)
-        return run(problem, start)
+            return solve_in_span(settings, solve, problem, start, watch)
+        return solve(problem, start)
 
 
-def solve_in_span(solver: _Limited, run: Run, problem: Problem, start: Start, watch: Watch) -> Solution:
-    """What ``run`` finds inside the span, as a solution of the problem itself."""
-    return _Stay(solver, problem, watch).solve(run, start)
+def solve_in_span(settings: Settings, solve: Solve, problem: Problem, start: Start, watch: Watch) -> Solution:
+    """What ``solve`` finds inside the span, as a solution of the problem itself."""
+    run = Run(settings, problem, watch)
 
-
-class _Stay:
-    """One call of solve: in, out again, and what is known so far."""
-
-    def __init__(self, solver: _Limited, problem: Problem, watch: Watch) -> None:
-        self.solver, self.problem, self.watch = solver, problem, watch
-        self.n_threads = effective_threads(solver.n_threads)
-        self.history, self.n_iter, self.status = History(), 0, Status.CONVERGED
-        self.best: Point | None = None
-
-    def solve(self, run: Run, start: Start) -> Solution:
-        problem, solver, answer = self.problem, self.solver, None
-        try:
-            usable = not isinstance(start, Solution) or len(start.w) == problem.n_cols
-            self.best = starting_point(problem, start, self.n_threads) if usable else None
-            if not self._reached():
-                span = Span(problem, Execution(self.n_threads, self.watch.core))
-                answer = run(span.inside, span.enter(start))
-                self._take_notes(answer)
-                self.best = better(self.best, span.leave(answer))
-                self._polish()
-        except KeyboardInterrupt:
-            self.status = Status.INTERRUPTED
-        except _core.DeadlineReached:
-            self.status = Status.TIME_LIMIT
-        if self.best is None:
-            alpha = np.zeros(problem.n_rows) if answer is None else answer.alpha
-            self.best = recover(problem, alpha, self.n_threads)
-        return as_solution(
-            problem, self.best, self.status, solver.tol, self.history, self.n_iter, self.watch, solver.name,
-            solver.reason, n_threads=self.n_threads,
-        )  # fmt: skip
-
-    def _take_notes(self, answer: Solution) -> None:
+    def work() -> Status:
+        usable = not isinstance(start, Solution) or len(start.w) == problem.n_cols
+        if start is not None and usable:
+            run.keep(recover_start(problem, start, run.sure))
+        if run.reached:
+            return Status.CONVERGED
+        span = Span(problem, run.how)
+        answer = solve(span.inside, span.enter(start))
         # Gaps inside the span are those of X up to rounding, but nobody has proven them there.
-        records = [replace(record, certified=False) for record in answer.history.records]
-        self.history, self.n_iter, self.status = History(records), answer.n_iter, answer.status
+        run.history.records += [replace(record, certified=False) for record in answer.history.records]
+        run.n_iter = answer.n_iter
+        run.keep(span.leave(answer))
+        return _polish(run, answer.status)
 
-    def _reached(self) -> bool:
-        if self.best is None:
-            return False
-        return relative_gap(self.best.primal, self.best.dual, self.problem.null_primal) <= AIM * self.solver.tol
+    return run.solution(run.until_stopped(work))
 
-    def _polish(self) -> None:
-        """Inner products of columns of very different size lose digits; Newton's method on X finds them again."""
-        stopped = self.status not in (Status.CONVERGED, Status.NUMERICAL_LIMIT)
-        if self.best is None or self._reached() or stopped or not getattr(self.solver, "polish", True):
-            return
-        tol = self.solver.tol
-        steps = min(MOST_STEPS, max(1, self.solver.max_iter - self.n_iter))
-        polish = NewtonMethod(
-            self.problem, self.n_threads, self.watch, max_steps=steps, enough=AIM * tol, exact=tol <= LOOSE
-        )  # fmt: skip
-        polish.best = self.best
-        try:
-            polish.run(self.best)
-        finally:
-            self.best, self.n_iter = better(self.best, polish.best), self.n_iter + polish.steps
-        if not self._reached():
-            if self.watch.past_deadline:
-                self.status = Status.TIME_LIMIT
-            elif self.watch.stop_requested:
-                self.status = Status.INTERRUPTED
+
+def _polish(run: Run, status: Status) -> Status:
+    """Inner products of columns of very different size lose digits; Newton's method on X finds them again."""
+    stopped = status not in (Status.CONVERGED, Status.NUMERICAL_LIMIT)
+    if run.reached or stopped or not getattr(run.settings, "polish", True):
+        return status
+    exact = run.tol <= LOOSE
+    MethodOfMultipliers(run, max_steps=MOST_STEPS, enough=run.aim, exact=exact).run(run.best)
+    return Status.CONVERGED if run.reached else run.stop() or status

@@ -6,6 +6,7 @@ Facts about all values are computed once, in the visit that also finds whether t
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.kept import Kept, kept_property
 from maxmargin.runtime import Execution, borrowed_blas
+from maxmargin.space import prices
 from maxmargin.space.span import SpanOfRows
 
 Vector = NDArray[np.float64]
@@ -115,33 +117,39 @@ class Rows:
     def scores(self, w: Vector, how: Execution, *, bias: float = 0.0, out: Vector | None = None) -> Vector:
         """⟨w, x_i⟩ + bias of every row."""
         out = np.empty(self.n) if out is None else out
+        how.spend(prices.read(self), reads=self.nnz)
         _core.scores(self.core, w, bias, out, how.n_threads, how.watch)
         return out
 
     def combine(self, c: Vector, how: Execution, *, out: Vector | None = None) -> Vector:
         """Σ c_i x_i."""
         out = np.empty(self.d) if out is None else out
+        how.spend(prices.read(self), reads=self.nnz)
         _core.combine(self.core, c, out, how.n_threads, how.watch)
         return out
 
     def exact_scores(self, w: Vector, how: Execution) -> tuple[Vector, Vector]:
         """⟨w, x_i⟩ in twice the working precision: the sum of two numbers."""
         high, low = np.empty(self.n), np.empty(self.n)
+        how.spend(prices.read(self), reads=self.nnz)
         _core.compensated_scores(self.core, w, high, low, how.n_threads)
         return high, low
 
     def exact_combine(self, c: Vector, how: Execution) -> Vector:
         """Σ c_i x_i in twice the working precision, rounded once."""
         out = np.empty(self.d)
+        how.spend(prices.read(self), reads=self.nnz)
         _core.compensated_combine(self.core, c, out, how.n_threads)
         return out
 
-    def scores_of_all(self, W: Vector) -> Vector:
+    def scores_of_all(self, W: Vector, how: Execution) -> Vector:
         """⟨w_m, x_i⟩, one column for each line of W."""
+        how.spend(prices.read(self) * len(W), reads=self.nnz)
         return np.asarray(self.X @ W.T, dtype=np.float64)
 
-    def combine_all(self, C: Vector) -> Vector:
+    def combine_all(self, C: Vector, how: Execution) -> Vector:
         """Σ_i c_im x_i, one line for each column of C."""
+        how.spend(prices.read(self) * C.shape[1], reads=self.nnz)
         return np.ascontiguousarray(np.asarray(self.X.T @ C, dtype=np.float64).T)
 
     # --- matrices ---------------------------------------------------------------------------------------------
@@ -152,18 +160,22 @@ class Rows:
         # The core fills one triangle; garbage in the other would warn when it is scaled.
         H = np.zeros((size, size)) if add_to is None else add_to
         add = add_to is not None
+        active = float(np.count_nonzero(D))
+        how.spend(prices.form(self, active), reads=active * self.per_row)
         _core.normal_matrix(self.core, D, bias, H, borrowed_blas(), how.n_threads, how.watch, add=add)
         return H
 
     def gram(self, chosen: NDArray[np.int64], how: Execution) -> Vector:
         """⟨x_j, x_k⟩ of the chosen rows; the upper triangle, zeros below."""
         G = np.zeros((len(chosen), len(chosen)))
+        how.spend(prices.gram(self, len(chosen)), reads=len(chosen) * self.per_row)
         _core.gram(self.core, chosen, G, borrowed_blas(), how.n_threads, how.watch)
         return G
 
     def block(self, rows: NDArray[np.int64], others: NDArray[np.int64], how: Execution) -> Vector:
         """⟨x_j, x_k⟩ of some rows with others."""
         G = np.empty((len(rows), len(others)))
+        how.spend(prices.gram(self, math.sqrt(len(rows) * len(others))), reads=len(others) * self.per_row)
         _core.gram_block(self.core, rows, others, G, how.n_threads, how.watch)
         return G
 

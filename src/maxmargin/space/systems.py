@@ -12,7 +12,10 @@ from numpy.typing import NDArray
 
 from maxmargin.kept import kept_property
 from maxmargin.runtime import Execution
+from maxmargin.space import prices
 from maxmargin.space.bias import Bias
+from maxmargin.space.budget import FACTORED, KNOWN_PRODUCTS, SECOND_MATRIX, largest_square
+from maxmargin.space.conjugate_gradients import conjugate_gradients
 from maxmargin.space.rows import Rows
 
 Vector = NDArray[np.float64]
@@ -72,7 +75,7 @@ class NormalCache:
     away is rounding; beside the identity in the system it must stay small, or the matrix is formed afresh.
     """
 
-    LARGEST = 1000  # columns: beyond, a second matrix takes too much memory
+    LARGEST = largest_square(SECOND_MATRIX)  # columns
     ROUNDING = 1e-10
 
     def __init__(self, rows: Rows, bias: Bias) -> None:
@@ -144,7 +147,7 @@ class NormalSystem:
 class GramCache:
     """Inner products of rows that were active before: active sets change little from step to step."""
 
-    MOST_ROWS = 4000
+    MOST_ROWS = largest_square(KNOWN_PRODUCTS)
 
     def __init__(self, rows: Rows) -> None:
         self.rows = rows
@@ -274,25 +277,13 @@ class ConjugateGradients:
 
     def solve(self, g: Vector) -> Vector:
         """Until the residual is ``forcing`` times the right-hand side."""
-        x, r = np.zeros_like(g), g.copy()
-        z = r / self.diagonal
-        p, rho = z.copy(), float(r @ z)
-        start = rho
-        for _ in range(self.MOST_STEPS):
-            if rho <= self.forcing**2 * start:
-                break
-            Hp = self.times(p)
-            step = rho / float(p @ Hp)
-            x += step * p
-            r -= step * Hp
-            z = r / self.diagonal
-            before, rho = rho, float(r @ z)
-            p = z + (rho / before) * p
-        return x
+        return conjugate_gradients(self.times, g, self.diagonal, forcing=self.forcing, most_steps=self.MOST_STEPS)
 
 
 NewtonSystem = NormalSystem | GramSystem | ConjugateGradients
-LARGEST_SYSTEM = 6000
+LARGEST_SYSTEM = largest_square(FACTORED)
+SMALL_SYSTEM = 300  # is factored in a millisecond, whatever else could be done
+MANY_PRODUCTS = 100  # with X: what conjugate gradients need for a step, both ways; unmeasured
 
 
 def newton_system(
@@ -309,16 +300,9 @@ def newton_system(
     """The cheapest form, conjugate gradients only where ``iterative`` allows them; None if none is possible."""
     d, active = rows.d, int(np.count_nonzero(D))
     size = min(d, active)
-    if iterative and size > 300:
-        # Direct: form and factor. Iterative: some fifty products with X, both ways.
-        per_row = rows.per_row
-        form = (
-            active * active * per_row * 1e-9
-            if active < d
-            else active * per_row * (per_row if rows.sparse else d) * 3e-10
-        )
-        direct = form + size**3 / 6e10
-        if size > LARGEST_SYSTEM or direct > 100.0 * rows.nnz * 1e-9:
+    if iterative and size > SMALL_SYSTEM:
+        direct, products = prices.system(rows, active), MANY_PRODUCTS * prices.read(rows)
+        if size > LARGEST_SYSTEM or direct > products:
             return ConjugateGradients(rows, D, bias, how, bias_ridge=bias_ridge)
     if size > LARGEST_SYSTEM:
         return None

@@ -1,46 +1,32 @@
-"""What every solver shares: its contract, and turning any dual point into a certified hyperplane."""
+"""Turning any dual point into a feasible one with a hyperplane, and both objectives: the point that steers a solver."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.problem import Problem
-from maxmargin.runtime import Execution, Watch
-from maxmargin.solution import History, Solution, Status, relative_gap
+from maxmargin.runtime import Execution
+from maxmargin.solution import Solution
 from maxmargin.solvers.claims import Claim, claim
 
 Vector = NDArray[np.float64]
 Start = NDArray[np.float64] | Solution | None
+PLAIN = Execution()  # one thread, no interrupts
 
 LOOSE = 1e-5  # who asks for less is in a hurry
 USABLE = 1e6  # times the objective of w = 0: a hyperplane above that was thrown off its way by rounding
 ROUGH = 0.5  # a relative gap above which a point's two halves hardly belong together
-
-# glibc hands freed memory back to the system above a threshold, and a fit of many short vectors then spends a third of
-# its time on new pages. The threshold is twice the largest block of at most 32 MB that was freed: free one, untouched.
-np.empty(31 << 17)
-
-
-class Solver(Protocol):
-    """Problem in, Solution out. ``start`` is a dual point, or a whole solution, to continue from."""
-
-    @property
-    def name(self) -> str: ...
-
-    def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution: ...
 
 
 @dataclass(frozen=True)
 class Point:
     """A feasible dual point and a hyperplane, with the objective values of both.
 
-    The gap bounds how far they disagree: ‖w − Σ alpha_i sign_i x_i‖² ≤ 2 (primal − dual). ``gap`` has no floor: solvers
-    aim at it even where the optimum is tiny beside the objective at w = 0.
+    The gap bounds how far they disagree: ‖w − Σ alpha_i sign_i x_i‖² ≤ 2 (primal − dual).
     """
 
     alpha: Vector
@@ -78,7 +64,7 @@ def make_feasible(problem: Problem, alpha: Vector) -> Vector:
 def recover(
     problem: Problem,
     alpha: Vector,
-    n_threads: int,
+    how: Execution = PLAIN,
     w: Vector | None = None,
     b: float | None = None,
     *,
@@ -91,18 +77,18 @@ def recover(
     """
     alpha = make_feasible(problem, alpha)
     coefficient = alpha * problem.sign
-    induced = problem.space.combine(coefficient, Execution(n_threads))
+    induced = problem.space.combine(coefficient, how)
     signed_sum = float(coefficient.sum())
     scale = problem.bias.value if problem.bias.penalised else 0.0
     dual = -0.5 * float(induced @ induced) - 0.5 * (scale * signed_sum) ** 2 - dual_loss(problem, alpha)
     best, of_alpha = None, scale**2 * signed_sum
     if w is not None:
-        best = _hyperplane(problem, w.copy(), of_alpha if b is None else b, n_threads)
+        best = _hyperplane(problem, w.copy(), of_alpha if b is None else b, how)
     if best is None or (compete and _apart(best, induced, of_alpha, best.primal - dual, scale)):
         guess = b if problem.bias.free and b is not None else of_alpha
-        other = _hyperplane(problem, induced, guess, n_threads)
+        other = _hyperplane(problem, induced, guess, how)
         best = other if best is None or other.primal < best.primal else best
-    gap = relative_gap(best.primal, dual, 0.0)
+    gap = problem.relative_gap(best.primal, dual)
     return Point(alpha, best.w, best.b, best.interval, best.primal, dual, gap, best.scores, induced)
 
 
@@ -122,9 +108,9 @@ class _Hyperplane:
     scores: Vector
 
 
-def _hyperplane(problem: Problem, w: Vector, b: float, n_threads: int) -> _Hyperplane:
+def _hyperplane(problem: Problem, w: Vector, b: float, how: Execution) -> _Hyperplane:
     """(w, b) with the best bias (``b`` itself unless the bias is free, else a guess) and its objective."""
-    interval, scores = (b, b), problem.space.scores(w, Execution(n_threads))
+    interval, scores = (b, b), problem.space.scores(w, how)
     if problem.bias.free:
         interval = problem.loss.best_bias(scores, problem.y, problem.cost, b)
         b = 0.5 * (interval[0] + interval[1])
@@ -148,23 +134,21 @@ def dual_loss(problem: Problem, alpha: Vector) -> float:
     return float(cost @ problem.loss.conjugate(share, problem.y))
 
 
-def starting_point(problem: Problem, start: Start, n_threads: int) -> Point | None:
-    """The certified point to begin at, if there is one."""
-    if start is None:
-        return None
+def recover_start(problem: Problem, start: NDArray[np.float64] | Solution, how: Execution) -> Point:
+    """The certified point of a start."""
     if isinstance(start, Solution):
-        return recover(problem, start.alpha, n_threads, start.w, start.b)
-    return recover(problem, start, n_threads)
+        return recover(problem, start.alpha, how, start.w, start.b)
+    return recover(problem, start, how)
 
 
-def uncertified(problem: Problem, start: Solution | None, n_threads: int) -> Point:
+def uncertified(problem: Problem, start: Solution | None, how: Execution) -> Point:
     """A start, w = 0 if there is none, whose dual value nobody has computed: its gap counts as infinite.
 
     One pass instead of three. The multipliers of a smooth loss are those of the hyperplane at the present costs.
     """
     if isinstance(start, Solution):
         alpha, w, b = start.alpha, start.w, start.b
-        scores = problem.space.scores(w, Execution(n_threads))
+        scores = problem.space.scores(w, how)
     else:
         scores = np.zeros(problem.n_rows)
         alpha, w, b = scores, np.zeros(problem.n_cols), 0.0
@@ -190,63 +174,11 @@ def better(a: Point | None, b: Point) -> Point:
     return replace(first, reached=replace(lowest, reached=None))
 
 
-def _with_hyperplane(point: Point, other: Point) -> Point:
+def with_hyperplane(problem: Problem, point: Point, other: Point) -> Point:
     """The dual point of one, the hyperplane of another."""
     return replace(
         point, w=other.w, b=other.b, bias_interval=other.bias_interval, primal=other.primal, scores=other.scores,
-        gap=relative_gap(other.primal, point.dual, 0.0), reached=None,
-    )  # fmt: skip
-
-
-def as_solution(
-    problem: Problem, point: Point, status: Status, tol: float, history: History, n_iter: int, watch: Watch, name: str,
-    reason: str, *, n_threads: int = 1,
-) -> Solution:  # fmt: skip
-    """The answer with its gap as everybody else sees it; CONVERGED if that is at most ``tol``."""
-    if problem.auxiliary:
-        gap = relative_gap(point.primal, point.dual, problem.null_primal)
-        computed = Claim(point.alpha, point.primal, point.dual, gap)
-        return certified_solution(
-            computed, point.w, point.b, point.bias_interval, settled(status, gap, tol), history, n_iter, watch, name,
-            reason, problem.penalty,
-        )  # fmt: skip
-    met = point.reached
-    if met is not None and point.gap > tol and met.primal <= USABLE * problem.null_primal:  # w = 0 classifies nothing
-        point = _with_hyperplane(point, met)
-    if point.induced is None:
-        point = recover(problem, point.alpha, n_threads, point.w, point.b, compete=False)
-    assert point.induced is not None
-    w, b, interval = point.w, point.b, point.bias_interval
-    found = claim(
-        problem, point.alpha, w, b, tol, n_threads, primal=point.primal, dual=point.dual, induced=point.induced
-    )
-    if found.gap > tol and problem.loss.regression:
-        constant = claim_of_constant(problem)
-        if constant.gap <= tol:
-            b = constant_fit(problem)
-            w, interval, found = np.zeros(problem.n_cols), (b, b), constant
-    return certified_solution(
-        found, w, b, interval, settled(status, found.gap, tol), history, n_iter, watch, name, reason, problem.penalty
-    )
-
-
-def settled(status: Status, gap: float, tol: float) -> Status:
-    """CONVERGED if the gap is reached and nobody interrupted; a solver that only thought so was stopped by rounding."""
-    if gap <= tol * (1.0 - 1e-9) and status is not Status.INTERRUPTED:
-        return Status.CONVERGED
-    return Status.NUMERICAL_LIMIT if status is Status.CONVERGED else status
-
-
-def certified_solution(
-    found: Claim, w: Vector, b: float, interval: tuple[float, float], status: Status, history: History, n_iter: int,
-    watch: Watch, name: str, reason: str, penalty: str,
-) -> Solution:  # fmt: skip
-    """A claim and its hyperplane as what a solver returns."""
-    history.add(n_iter, watch.seconds, found.gap, "certified", certified=True)
-    return Solution(
-        w=w, b=b, alpha=found.alpha, primal=found.primal, dual=found.dual, gap=found.gap, status=status,
-        history=history, n_iter=n_iter, seconds=watch.seconds, bias_interval=interval, solver=name, reason=reason,
-        penalty=penalty,
+        gap=problem.relative_gap(other.primal, point.dual), reached=None,
     )  # fmt: skip
 
 

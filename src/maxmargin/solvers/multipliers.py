@@ -1,12 +1,11 @@
-"""Newton's method on the primal, or on the augmented Lagrangian where the primal has corners.
+"""Newton's method on the primal, or the method of multipliers where the primal has corners.
 
 From a point the method minimises psi of :mod:`~maxmargin.solvers.curves` by Newton steps with an exact line search. For
-smooth losses that is the primal. For the hinge, the ε-insensitive loss and slack powers below 2 it is the method of
-multipliers: minimise psi, put anchor = pi, enlarge sigma, repeat. Where psi is piecewise quadratic, each round solves
+smooth losses that is the primal. For the hinge, the ε-insensitive loss and slack powers below 2 it is the augmented
+Lagrangian: minimise psi, put anchor = pi, enlarge sigma, repeat. Where psi is piecewise quadratic, each round solves
 the equations of the rows inside their box (the active set) more exactly, so the method ends at rounding level.
 
-Rows far from the margin keep their multiplier while the others are solved: a working set W, chosen anew after
-each round from the certified point, so that a step costs little more than the rows that are in doubt.
+Rows far from the margin keep their multiplier meanwhile: see :mod:`~maxmargin.solvers.working_set`.
 
 References
 ----------
@@ -17,85 +16,68 @@ proximal point algorithm in convex programming, 1976. Qi, Sun: A nonsmooth versi
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.losses import SlackPower
-from maxmargin.problem import Problem
-from maxmargin.runtime import Execution, Watch
-from maxmargin.solvers.base import Point, better, recover
 from maxmargin.solvers.curves import At, Curve, LowPower, Piecewise, Smooth
+from maxmargin.solvers.line_search import exact_step
+from maxmargin.solvers.points import Point, better, recover
+from maxmargin.solvers.run import Run
+from maxmargin.solvers.working_set import WorkingSet, all_rows, nearest_rows
 from maxmargin.space import Rows
-from maxmargin.space.systems import (
-    Breakdown,
-    ConjugateGradients,
-    GramCache,
-    NewtonSystem,
-    NormalCache,
-    newton_system,
-)
+from maxmargin.space.systems import Breakdown, ConjugateGradients, NewtonSystem, newton_system
 
 Vector = NDArray[np.float64]
 
+# First penalties, times the problem's own unit min(mean cost, 1/mean ‖x‖² of the support): how far multipliers may move
+# in the first round. The nearer the start, the larger. Unmeasured beyond their powers of ten.
+FAR, USUAL, NEAR = 10.0, 100.0, 1000.0
 EXACT = 1e-13  # a relative gap that rounding explains
 EASY = 10  # Newton steps: after a round of more, a much larger sigma would begin with hundreds of short steps
-MOST_COPIED = 0.6  # of all rows: a larger working set is not worth a copy
+GROWTH, GENTLE = 10.0, 2.0  # of sigma from round to round, after an easy and a hard one
+LARGEST_SIGMA = 1e12  # times the largest cost: beyond, rounding decides
+PATIENCE = 6  # rounds without progress
+ROUNDS_BEGIN, ROUNDS_REFINE, ROUNDS_CREEP = 1e-3, 1e-8, (200, 20)  # steps of a round by the last violation
+LARGE = 1_000_000  # numbers in X from which one more step is not taken unasked
+MANY_STEPS = 10**9  # no limit but the run's own
+FIRST_LOOK = 0.02  # of the rows at least, and GAP_FACTOR times the root of the gap, are in doubt
+GAP_FACTOR = 5.0
+NEARLY_FALLEN = 0.02  # of the first gradient: from here on the curvature of all rows is used
+SHORTEST = 1e-10  # a step below that gains nothing
+PER_UNKNOWN = 20  # rows whose curvature is worth taking for each unknown
+MOST_THINNED = 8  # one row in so many
 
 
-@dataclass
-class _WorkingSet:
-    """The rows in doubt, what all others contribute, and the present hyperplane."""
-
-    chosen: NDArray[np.intp] | slice
-    settled: Vector
-    rows: Rows
-    alpha: Vector
-    sigma: Vector
-    fixed_w: Vector
-    fixed_sum: float
-    w: Vector
-    b: float
-    scores: Vector
-    cache: GramCache
-    normal: NormalCache
-    certified: Point | None = None  # the point of the present multipliers, if it is known
-
-    @property
-    def largest_sigma(self) -> float:
-        return float(self.sigma.max()) if len(self.sigma) else 1.0
-
-
-class NewtonMethod:
+class MethodOfMultipliers:
     """Takes a certified point to the optimum; ``best`` is the best point met, also after an interrupt.
+
+    Every point met is kept in the run, which also counts the steps and says when to stop.
 
     Parameters
     ----------
+    max_steps : limit on steps of this call, beside the run's own.
     enough : relative gap at which the work may end where more digits would cost much.
     exact : go on to rounding level where that is cheap.
     """
 
-    def __init__(
-        self, problem: Problem, n_threads: int, watch: Watch, *, max_steps: int = 200, enough: float = EXACT,
-        exact: bool = True,
-    ) -> None:  # fmt: skip
-        self.problem, self.n_threads, self.watch, self.max_steps = problem, n_threads, watch, max_steps
-        self.how = Execution(n_threads, watch.core)
+    def __init__(self, run: Run, *, max_steps: int = MANY_STEPS, enough: float = EXACT, exact: bool = True) -> None:
+        problem = run.problem
+        self.work, self.problem, self.how, self.max_steps = run, problem, run.how, max_steps
         self.enough, self.exact = enough, exact
         self.steps = 0
-        loss = problem.loss
-        self.rounds = not loss.smooth  # multipliers are needed
-        self.boxed = self.rounds and loss.has_box  # rows far from the margin have a multiplier at a bound
+        self.rounds = not problem.loss.smooth  # multipliers are needed
+        self.boxed = self.rounds and problem.loss.has_box  # rows far from the margin have a multiplier at a bound
         self.best: Point
         self.rounding = 0.0  # of a gradient: what the sum Σ alpha sign x cannot resolve
         # Newton's last step squares the gap; where a step is cheap, it is taken even if nobody asked for more digits.
-        self._large = problem.nnz > 1_000_000 or not exact
+        self._large = problem.nnz > LARGE or not exact
         self.iterative = False  # whether a linear system had to be solved by conjugate gradients
 
     def run(
-        self, point: Point, *, penalty: float = 100.0, sigma: float | None = None, share: float | None = None
+        self, point: Point, *, penalty: float = USUAL, sigma: float | None = None, share: float | None = None
     ) -> Point:
         """Work until no more digits can be gained; ``penalty`` is the first sigma in the problem's own units.
 
@@ -103,15 +85,13 @@ class NewtonMethod:
         decides.
         """
         self.best, stalled, ask, closest = point, 0, 1.0, math.inf
-        while self.steps < self.max_steps and self.best.gap > EXACT and stalled < 6:
-            if self.watch.past_deadline or self.watch.stop_requested:
-                break
+        while self.best.gap > EXACT and stalled < PATIENCE and not self._ended(self.max_steps):
             # The best point has the least relative gap. Where its dual value is below zero, the next round's may be
             # nearer in value and still not be better: that is progress once only.
             before, closest = self.best.gap, min(closest, self.best.primal - self.best.dual)
             ask = 1e-12 if before < 1e-5 and self.exact else 0.1 * min(before, ask)
             # Scores are off by the root of the gap, and so many rows are in doubt.
-            by_gap = max(0.02, 5.0 * math.sqrt(before)) if before < 0.1 else 1.0
+            by_gap = max(FIRST_LOOK, GAP_FACTOR * math.sqrt(before)) if before < 0.1 else 1.0
             share = by_gap if share is None else share
             work = self._choose(self.best, penalty, share)
             if sigma is not None:
@@ -125,7 +105,7 @@ class NewtonMethod:
                 raise
             found = work.certified or self._absorb(work)
             del work  # its rows, before the next ones are copied
-            self.watch.report(self.steps, self.best.gap)
+            self.work.report(self.best.gap)
             if self.best.gap <= self.enough and not (self.rounds and self.exact):
                 break
             apart = found.primal - found.dual
@@ -136,57 +116,32 @@ class NewtonMethod:
             closest = min(closest, apart)
             if not finished:
                 break
-            penalty, sigma = 1000.0, None
+            penalty, sigma = NEAR, None
         return self.best
 
-    def _absorb(self, work: _WorkingSet) -> Point:
+    def _ended(self, limit: int) -> bool:
+        return self.steps >= limit or self.work.stopped_from_outside() is not None
+
+    def _absorb(self, work: WorkingSet) -> Point:
         """The certified point of the working set's multipliers and hyperplane, kept if it is better."""
-        alpha = work.settled.copy()
-        alpha[work.chosen] = work.alpha
         loss, problem = self.problem.loss, self.problem
         if loss.smooth and problem.bias.free:  # the multipliers of the best bias are balanced
             work.b = sum(loss.best_bias(work.scores, problem.y, problem.cost, work.b)) / 2.0
             alpha = problem.cost * loss.share(loss.residual(work.scores + work.b, problem.y))
-        found = recover(problem, alpha, self.n_threads, work.w, work.b, compete=self.rounds)
+        else:
+            alpha = work.whole()
+        found = recover(problem, alpha, self.work.sure, work.w, work.b, compete=self.rounds)
         self.best = better(self.best, found)
+        self.work.keep(found)
         return found
 
-    def _choose(self, point: Point, penalty: float, share: float) -> _WorkingSet:
-        """The rows nearest to the margin; all rows where multipliers are not at a bound far from it."""
-        problem = self.problem
-        n, sigma = problem.n_rows, self._penalty(point, penalty)
+    def _choose(self, point: Point, penalty: float, share: float) -> WorkingSet:
+        """The rows in doubt where multipliers have a box, all rows elsewhere."""
+        problem, sigma = self.problem, self._penalty(point, penalty)
         self.rounding = float(np.finfo(np.float64).eps) * float(np.abs(point.alpha) @ np.sqrt(problem.squared_norms))
-        count = max(int(min(share, 1.0) * n), 2000)
-        if not self.boxed or count >= MOST_COPIED * n:
-            return self._all_rows(point, sigma)
-        lower, upper = problem.box.lower, problem.box.upper
-        kink = problem.box.kink
-        r = problem.target - problem.sign * (point.scores + point.b)
-        distance = np.abs(np.abs(r) - kink) if kink > 0.0 else np.abs(r)
-        # Far from the margin a multiplier is at the bound of its side; one that is not there still has to decide.
-        settled = np.where(r > kink, upper, np.where(r < -kink, lower, 0.0))
-        undecided = np.abs(settled - point.alpha) > 1e-3 * (upper - lower)
-        count = max(count, int(undecided.sum()))
-        if count >= MOST_COPIED * n:
-            return self._all_rows(point, sigma)
-        nearest = np.argpartition(np.where(undecided, -1.0, distance), count - 1)[:count]
-        chosen = np.sort(nearest)
-        fixed = settled * problem.sign
-        fixed[chosen] = 0.0
-        fixed_w = problem.space.combine(fixed, Execution(self.n_threads))
-        rows = problem.space.take(chosen)
-        return _WorkingSet(
-            chosen, settled, rows, point.alpha[chosen], sigma[chosen], fixed_w, float(fixed.sum()), point.w.copy(),
-            point.b, point.scores[chosen], GramCache(rows), NormalCache(rows, problem.bias),
-        )  # fmt: skip
-
-    def _all_rows(self, point: Point, sigma: Vector) -> _WorkingSet:
-        problem = self.problem
-        return _WorkingSet(
-            slice(None), point.alpha, problem.space, point.alpha.copy(), sigma, np.zeros(problem.n_cols), 0.0,
-            point.w.copy(), point.b, point.scores.copy(), GramCache(problem.space),
-            NormalCache(problem.space, problem.bias),
-        )  # fmt: skip
+        if not self.boxed:
+            return all_rows(problem, point, sigma)
+        return nearest_rows(problem, point, sigma, share, self.work.sure)
 
     def _penalty(self, point: Point, penalty: float) -> Vector:
         cost = self.problem.cost
@@ -198,27 +153,26 @@ class NewtonMethod:
         typical = float(cost[cost > 0.0].mean())
         return np.full_like(cost, penalty * min(typical, 1.0 / max(size, 1e-300)))
 
-    def _curve(self, work: _WorkingSet, anchor: Vector) -> Curve:
+    def _curve(self, work: WorkingSet, anchor: Vector) -> Curve:
         problem, loss, chosen = self.problem, self.problem.loss, work.chosen
         sign, target = problem.sign[chosen], problem.target[chosen]
         if loss.has_box:
-            return Piecewise(sign, target, problem.box.part(chosen), work.sigma, anchor, self.n_threads)
+            return Piecewise(sign, target, problem.box.part(chosen), work.sigma, anchor, self.work.n_threads)
         cost = problem.cost[chosen]
         if loss.smooth:
             return Smooth(sign, target, cost, loss)
         assert isinstance(loss, SlackPower)
         return LowPower(sign, target, cost, loss, work.sigma, anchor)
 
-    def _solve(self, work: _WorkingSet, ask: float) -> bool:
+    def _solve(self, work: WorkingSet, ask: float) -> bool:
         """Rounds of the method of multipliers on the working set until active rows have |residual| ≤ ask."""
         if not self.rounds:
-            return self._minimise(work, np.zeros_like(work.alpha), self.max_steps)
+            return self._minimise(work, np.zeros_like(work.alpha), MANY_STEPS)
         before, largest = math.inf, float(self.problem.cost.max())
         while True:
             begun = self.steps
             anchor, w, b, scores = work.alpha, work.w.copy(), work.b, work.scores.copy()
-            most = self.max_steps if before > 1e-3 else 200 if before > 1e-8 and self.boxed else 20
-            if not self._minimise(work, anchor, most):
+            if not self._minimise(work, anchor, self._most_steps(before)):
                 if before < math.inf:  # sigma is too large for rounding: the last round's answer stands
                     work.alpha, work.w, work.b, work.scores = anchor, w, b, scores
                 return before < math.inf
@@ -234,11 +188,18 @@ class NewtonMethod:
                 work.certified = None
             before = violation
             hard = self.steps - begun > EASY and violation > 1e-4  # near the end only large sigma resolve the rest
-            work.sigma = work.sigma * (2.0 if hard else 10.0)
-            if work.largest_sigma > 1e12 * largest:
+            work.sigma = work.sigma * (GENTLE if hard else GROWTH)
+            if work.largest_sigma > LARGEST_SIGMA * largest:
                 return True
 
-    def _minimise(self, work: _WorkingSet, anchor: Vector, most: int) -> bool:
+    def _most_steps(self, violation: float) -> int:
+        """Of a round, by the violation that the last one left: near the end many steps only chase rounding."""
+        if violation > ROUNDS_BEGIN:
+            return MANY_STEPS
+        refining, creeping = ROUNDS_CREEP
+        return refining if violation > ROUNDS_REFINE and self.boxed else creeping
+
+    def _minimise(self, work: WorkingSet, anchor: Vector, most: int) -> bool:
         """Newton's method on psi; leaves pi in work.alpha and returns whether it belongs to a minimiser."""
         limit = min(self.max_steps, self.steps + most)
         bias, d, curve = self.problem.bias, len(work.w), self._curve(work, anchor)
@@ -261,20 +222,15 @@ class NewtonMethod:
             size = float(np.linalg.norm(gradient[:d]))
             if self._small(gradient, size, at, work):
                 return True
-            if (
-                not self.rounds
-                and not rough
-                and step == 1.0
-                and size > 0.9 * best_size
-                and size < 1e-6 * float(np.linalg.norm(work.w))
-            ):
+            settled = not self.rounds and not rough and step == 1.0 and size > 0.9 * best_size
+            if settled and size < 1e-6 * float(np.linalg.norm(work.w)):
                 return True  # rounding keeps it from falling any further
             best_size = min(size, best_size)
-            if self.steps >= limit:
+            if self._ended(limit):
                 return False
             first = size if first == 0.0 else first
             # Far from the minimum the curvature of some of the rows is as good as that of all.
-            thinning = thinning and size > 0.02 * first
+            thinning = thinning and size > NEARLY_FALLEN * first
             thin = _thinned(D, d) if thinning else D
             before = D
             system = self._system(work, thin, ridge)
@@ -288,10 +244,10 @@ class NewtonMethod:
             work.b += step * db
             work.scores += step * d_scores
             thinning = thinning and step > 0.5  # columns that few rows use may have been missed
-            if step < 1e-10:
+            if step < SHORTEST:
                 return False
 
-    def _system(self, work: _WorkingSet, D: Vector, ridge: float) -> NewtonSystem | None:
+    def _system(self, work: WorkingSet, D: Vector, ridge: float) -> NewtonSystem | None:
         damping = ridge if self.rounds else 1e-15 * float(self.problem.cost.sum()) + 1e-280
         system = newton_system(
             work.rows, D, self.problem.bias, self.how, bias_ridge=damping, cache=work.cache,
@@ -305,7 +261,7 @@ class NewtonMethod:
         return not self.rounds and rows.sparse and rows is self.problem.space
 
     def _step(
-        self, work: _WorkingSet, curve: Curve, system: NewtonSystem, gradient: Vector, ridge: float, centre: float,
+        self, work: WorkingSet, curve: Curve, system: NewtonSystem, gradient: Vector, ridge: float, centre: float,
         d_scores: Vector,
     ) -> tuple[Vector, float, float]:  # fmt: skip
         """Direction (dw, db) and step length; fills d_scores."""
@@ -319,9 +275,10 @@ class NewtonMethod:
         curve.along(d_scores, db)
         step = self._line_search(work, curve, dw, db, ridge, centre, -float(gradient @ v))
         self.steps += 1
+        self.work.n_iter += 1
         return dw, db, step
 
-    def _small(self, gradient: Vector, size: float, at: At, work: _WorkingSet) -> bool:
+    def _small(self, gradient: Vector, size: float, at: At, work: WorkingSet) -> bool:
         d = len(work.w)
         size_b = abs(float(gradient[d])) if len(gradient) > d else 0.0
         if self.rounds:
@@ -338,9 +295,9 @@ class NewtonMethod:
         return size <= max(math.sqrt(apart), 4.0 * self.rounding) and balanced
 
     def _line_search(
-        self, work: _WorkingSet, curve: Curve, dw: Vector, db: float, ridge: float, centre: float, at_zero: float
+        self, work: WorkingSet, curve: Curve, dw: Vector, db: float, ridge: float, centre: float, at_zero: float
     ) -> float:
-        """The exact minimiser along the direction: a root of the rising derivative, which is ``at_zero`` at first."""
+        """The exact minimiser along the direction; the slope of psi is ``at_zero`` at first."""
         bias = self.problem.bias
         along = float((work.w - work.fixed_w) @ dw) - work.fixed_sum * db
         curvature = float(dw @ dw)
@@ -350,33 +307,16 @@ class NewtonMethod:
         elif bias.free:
             along += ridge * (work.b - centre) * db
             curvature += ridge * db * db
-
-        def slope(t: float) -> float:
-            return along + t * curvature - curve.pull(t)
-
-        at_one = slope(1.0)
-        if at_one <= (1e-10 if curve.exact else 0.1) * abs(at_zero):
-            return 1.0
-        low, high, f_low, f_high = 0.0, 1.0, at_zero, at_one
-        for _ in range(40):  # Illinois: secant steps that keep the bracket
-            t = low - f_low * (high - low) / (f_high - f_low) if f_high > f_low else 0.5 * (low + high)
-            f = slope(t)
-            if abs(f) <= 1e-3 * abs(at_zero) or high - low < 1e-12:
-                return t
-            if f > 0.0:
-                high, f_high, f_low = t, f, 0.5 * f_low
-            else:
-                low, f_low, f_high = t, f, 0.5 * f_high
-        return low if low > 0.0 else high
+        return exact_step(lambda t: along + t * curvature - curve.pull(t), at_zero, whole=1e-10 if curve.exact else 0.1)
 
 
 def _thinned(D: Vector, n_cols: int) -> Vector:
     """Curvatures of every k-th active row only, k times as large; D itself where there are few rows for the columns."""
-    per_stride = 20 * (n_cols + 1)
+    per_stride = PER_UNKNOWN * (n_cols + 1)
     if len(D) < 2 * per_stride:
         return D
     active = np.flatnonzero(D)
-    stride = min(8, len(active) // per_stride)
+    stride = min(MOST_THINNED, len(active) // per_stride)
     if stride < 2:
         return D
     thin, kept = np.zeros_like(D), active[::stride]

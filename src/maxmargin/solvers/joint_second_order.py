@@ -13,13 +13,20 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.runtime import Execution, Watch
+from maxmargin.runtime import Execution
 from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
+from maxmargin.solvers.line_search import exact_step
+from maxmargin.solvers.multipliers import EXACT, FAR, GROWTH, LARGEST_SIGMA
+from maxmargin.solvers.run import Run
+from maxmargin.space.conjugate_gradients import conjugate_gradients
 from maxmargin.space.systems import Breakdown, Cholesky
 
 Vector = NDArray[np.float64]
 
-LARGEST_DIRECT = 1500
+LARGEST_DIRECT = 1500  # unknowns whose equations are formed: a matrix of 18 MB
+FORCING, MOST_CG_STEPS = 1e-2, 300  # of conjugate gradients
+PATIENCE = 4  # rounds without progress
+IDLE = (60, 12)  # steps in a row that promise no less than one before: far from the gap asked for, and within it
 
 
 def project(
@@ -99,14 +106,15 @@ class _Hinge:
 Curve = _Multinomial | _Hinge
 
 
-class JointNewton:
-    """From a certified point to the optimum; ``best`` is the best point met."""
+class JointSecondOrder:
+    """From a certified point to the optimum; ``best`` is the best point met, kept in the run as well."""
 
-    def __init__(self, problem: JointProblem, watch: Watch, *, tol: float, max_steps: int) -> None:
-        self.problem, self.watch, self.tol, self.max_steps = problem, watch, tol, max_steps
-        self.steps = 0
+    def __init__(self, run: Run, *, max_steps: int) -> None:
+        self.work, self.tol, self.max_steps, self.steps = run, run.aim, max_steps, 0
+        self.problem: JointProblem = run.problem
+        self.how = run.how
         self.best: JointPoint
-        self.direct = problem.n_classes * (problem.n_cols + 1) <= LARGEST_DIRECT
+        self.direct = self.problem.n_classes * (self.problem.n_cols + 1) <= LARGEST_DIRECT
 
     def run(self, point: JointPoint) -> JointPoint:
         self.best = point
@@ -119,14 +127,21 @@ class JointNewton:
             except Breakdown:
                 pass
             finally:
-                self._keep(curve.multipliers(problem.scores(W, b)), W, b)
+                self._keep(curve.multipliers(self._scores(W, b, self.work.sure)), W, b)
             return self.best
         return self._rounds(W, b, point.alpha)
 
+    def _ended(self) -> bool:
+        return self.steps >= self.max_steps or self.work.stopped_from_outside() is not None
+
+    def _scores(self, W: Vector, b: Vector, how: Execution) -> Vector:
+        return np.asarray(self.problem.space.scores_of_all(W, how) + b)
+
     def _keep(self, alpha: Vector, W: Vector, b: Vector) -> JointPoint:
-        found = certified(self.problem, alpha, W, b)
+        found = certified(self.problem, alpha, W, b, how=self.work.sure)
         if found.gap <= self.best.gap:
             self.best = found
+        self.work.keep(found)
         return found
 
     def _rounds(self, W: Vector, b: Vector, anchor: Vector) -> JointPoint:
@@ -134,18 +149,16 @@ class JointNewton:
         problem = self.problem
         cost = problem.cost[problem.cost > 0.0]
         size = max(float(problem.squared_norms.mean()), 1e-300)
-        sigma, before = 10.0 * min(float(cost.mean()), 1.0 / size), math.inf
+        sigma, before = FAR * min(float(cost.mean()), 1.0 / size), math.inf
         stalled, apart = 0, math.inf
-        while self.steps < self.max_steps and self.best.gap > 1e-13 and stalled < 4:
-            if self.watch.past_deadline or self.watch.stop_requested:
-                break
+        while self.best.gap > EXACT and stalled < PATIENCE and not self._ended():
             curve = _Hinge(problem, anchor, sigma)
             try:
                 alpha = self._minimise(curve, W, b, anchor)
             except Breakdown:
                 break
             found = self._keep(alpha, W, b)
-            self.watch.report(self.steps, self.best.gap)
+            self.work.report(self.best.gap)
             violation = float(np.abs(alpha - anchor).max()) / sigma
             now = found.primal - found.dual
             # While sigma is small beside the costs, the multipliers only creep; that is no stall.
@@ -154,15 +167,15 @@ class JointNewton:
             apart, before, anchor = min(now, apart), violation, alpha
             if self.best.gap <= self.tol and (not self.direct or found.gap > self.best.gap):
                 break  # good enough, or rounding has taken over
-            sigma *= 10.0
-            if sigma > 1e12 * float(cost.max()):
+            sigma *= GROWTH
+            if sigma > LARGEST_SIGMA * float(cost.max()):
                 break
         return self.best
 
     def _minimise(self, curve: Curve, W: Vector, b: Vector, anchor: Vector) -> Vector:
         """Newton's method on psi; W and b are moved in place, the multipliers there are returned."""
         problem, bias = self.problem, self.problem.bias
-        scores = problem.scores(W, b)
+        scores = self._scores(W, b, self.how)
         rounding = 1e-18 * float(np.abs(anchor).sum(axis=1) @ np.sqrt(problem.squared_norms))
         # Whatever holds the biases is missing from the balance of the classes; mending that costs accuracy.
         size_of = curve.sigma if isinstance(curve, _Hinge) else 1e-6 * float(problem.cost.max())
@@ -170,13 +183,13 @@ class JointNewton:
         centre, smallest, idle = b.copy(), math.inf, 0
         while True:
             alpha = curve.multipliers(scores)
-            g_W = problem.combine(alpha) - W
+            g_W = problem.space.combine_all(alpha, self.how) - W
             g_b = np.zeros_like(b)
             if bias.value:
                 held = b / bias.value if bias.penalised else ridge * (b - centre) / bias.value
                 g_b = bias.value * alpha.sum(axis=0) - held
             size = float(np.sqrt((g_W * g_W).sum() + g_b @ g_b))
-            if size <= rounding or self.steps >= self.max_steps:
+            if size <= rounding or self._ended():
                 return alpha
             dW, db = self._direction(curve, g_W, g_b, ridge)
             # Half of this is what the quadratic model still promises to gain: in units of the objective, whatever X's
@@ -184,11 +197,13 @@ class JointNewton:
             decrement = float((g_W * dW).sum()) + (float(g_b @ db) / bias.value if bias.value else 0.0)
             idle = idle + 1 if decrement > 0.5 * smallest else 0
             smallest = min(decrement, smallest)
-            if idle >= (60 if self.best.gap > self.tol else 12):
+            if idle >= IDLE[self.best.gap <= self.tol]:
                 return alpha
-            d_scores = problem.scores(dW, db)
+            d_scores = self._scores(dW, db, self.how)
             t = self._line_search(curve, W, b, dW, db, scores, d_scores, ridge, centre)
             self.steps += 1
+            self.work.n_iter += 1
+            self.work.report(self.best.gap)
             W += t * dW
             b += t * db
             scores = scores + t * d_scores
@@ -224,8 +239,7 @@ class JointNewton:
                 if not weight.any():
                     continue
                 block[:] = 0.0
-                how = Execution(1, self.watch.core)
-                problem.space.normal_matrix(sign * weight, problem.bias.value, how, add_to=block)
+                problem.space.normal_matrix(sign * weight, problem.bias.value, self.how, add_to=block)
                 full = sign * (np.triu(block) + np.triu(block, 1).T)
                 H[m * size : (m + 1) * size, other * size : (other + 1) * size] = full
         diagonal = np.ones(size)
@@ -243,33 +257,21 @@ class JointNewton:
     def _conjugate_gradients(self, curve: Curve, g: Vector, ridge: float) -> Vector:
         problem, d = self.problem, self.problem.n_cols
         Q = np.column_stack([curve.weight(m, m) for m in range(problem.n_classes)])
-        diagonal = 1.0 + problem.space.squared.combine_all(Q)
+        diagonal = 1.0 + problem.space.squared.combine_all(Q, self.how)
         if g.shape[1] > d:
             diagonal = np.column_stack([diagonal, ridge + problem.bias.value**2 * Q.sum(axis=0)])
 
         def times(v: Vector) -> Vector:
             b = problem.bias.value * v[:, -1] if v.shape[1] > d else np.zeros(len(v))
-            S = curve.times(problem.scores(v[:, :d], b))
-            out = problem.combine(S) + v[:, :d]
+            S = curve.times(self._scores(v[:, :d], b, self.how))
+            out = problem.space.combine_all(S, self.how) + v[:, :d]
             if v.shape[1] > d:
                 out = np.column_stack([out, problem.bias.value * S.sum(axis=0) + ridge * v[:, -1]])
             return out
 
-        x, r = np.zeros_like(g), g.copy()
-        z = r / diagonal
-        p, rho = z.copy(), float((r * z).sum())
-        start = rho
-        for _ in range(300):
-            if rho <= 1e-4 * start or self.watch.past_deadline:
-                break
-            Hp = times(p)
-            step = rho / float((p * Hp).sum())
-            x += step * p
-            r -= step * Hp
-            z = r / diagonal
-            before, rho = rho, float((r * z).sum())
-            p = z + (rho / before) * p
-        return x
+        return conjugate_gradients(
+            times, g, diagonal, forcing=FORCING, most_steps=MOST_CG_STEPS, stop=lambda: self.work.watch.past_deadline
+        )  # fmt: skip
 
     def _line_search(
         self, curve: Curve, W: Vector, b: Vector, dW: Vector, db: Vector, scores: Vector, d_scores: Vector,
@@ -288,17 +290,4 @@ class JointNewton:
         def slope(t: float) -> float:
             return along + t * bent - float((curve.multipliers(scores + t * d_scores) * d_scores).sum())
 
-        at_zero, at_one = slope(0.0), slope(1.0)
-        if at_one <= 0.1 * abs(at_zero):
-            return 1.0
-        low, high, f_low, f_high = 0.0, 1.0, at_zero, at_one
-        for _ in range(40):
-            t = low - f_low * (high - low) / (f_high - f_low) if f_high > f_low else 0.5 * (low + high)
-            f = slope(t)
-            if abs(f) <= 1e-3 * abs(at_zero) or high - low < 1e-12:
-                return t
-            if f > 0.0:
-                high, f_high, f_low = t, f, 0.5 * f_low
-            else:
-                low, f_low, f_high = t, f, 0.5 * f_high
-        return low if low > 0.0 else high
+        return exact_step(slope, slope(0.0))

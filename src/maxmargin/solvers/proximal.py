@@ -23,11 +23,12 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.positions import distinct
 from maxmargin.problem import Problem
-from maxmargin.runtime import Execution, Watch, blas_guard, effective_threads
-from maxmargin.solution import History, Solution, Status, relative_gap
-from maxmargin.solvers.base import Point, Start, as_solution, dual_loss, make_feasible
-from maxmargin.solvers.claims import AIM
-from maxmargin.solvers.newton import sample_rows, worth_sampling
+from maxmargin.runtime import Watch, blas_guard
+from maxmargin.solution import Solution, Status
+from maxmargin.solvers.line_search import exact_step
+from maxmargin.solvers.newton import SAMPLE_TOL, sample_rows, worth_sampling
+from maxmargin.solvers.points import Point, dual_loss, make_feasible
+from maxmargin.solvers.run import Run, Settings, Start, obey
 from maxmargin.space import Rows
 from maxmargin.space.systems import Breakdown, Cholesky
 
@@ -36,17 +37,22 @@ Vector = NDArray[np.float64]
 FEW_COLUMNS = 400  # up to here all columns are in the working set
 MOST_COLUMNS = 6000
 PATH_STEP = 30.0  # factor between the costs of a path
+PATH_TOL = 1e-2  # of a problem on the path: only its columns matter
+MANY_NUMBERS = 1_000_000  # in X, up to which a thousandth of the gap is asked for: the last step squares it
+STALLED = 8  # rounds in a row in which neither gap nor objective falls
+STEPS = 8  # of Newton's method on one working set
+SWEEPS, MOST_SWEEPS = 30, (400, 40)  # of coordinate descent on a model at a time, and in all: small and large models
+SMALL_MODEL = 300  # columns
+LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e2  # of a model's diagonal
+LARGEST_FACTOR = 3000  # columns of a model whose equations are solved at once
 
 
-@dataclass(frozen=True)
-class ProximalNewton:
-    """Proximal Newton method.
+@dataclass(frozen=True, kw_only=True)
+class ProximalNewton(Settings):
+    """Proximal Newton method; ``max_iter`` counts its steps.
 
-    Parameters
-    ----------
-    tol : relative duality gap to reach.
-    max_iter : limit on Newton steps.
-    n_threads : threads, None for all that the process may use.
+    Costs, in reads of X: two for a certified point of all columns; two and the matrix of the working set's columns for
+    a step.
 
     Examples
     --------
@@ -56,73 +62,48 @@ class ProximalNewton:
     array([0.75, 0.  ])
     """
 
-    tol: float = 1e-6
     max_iter: int = 1000
-    n_threads: int | None = None
-    reason: str = "asked for"
     name: str = field(default="proximal_newton", init=False)
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
         watch = watch or Watch()
         with blas_guard:
-            return _Run(self, problem, watch).solve(start if isinstance(start, Solution) else None)
+            return _Proximal(self, problem, watch).solve(start if isinstance(start, Solution) else None)
 
 
-@dataclass(frozen=True)
-class _Point:
-    """Hyperplane and feasible dual point; ``pull`` is Σ alpha sign x before scaling, ``induced`` after it."""
+class _Proximal:
+    """One call of solve."""
 
-    w: Vector
-    b: float
-    interval: tuple[float, float]
-    scores: Vector
-    alpha: Vector
-    pull: Vector
-    induced: Vector
-    primal: float
-    dual: float
-    gap: float
-
-
-class _Run:
-    def __init__(self, solver: ProximalNewton, problem: Problem, watch: Watch) -> None:
-        self.solver, self.problem, self.watch = solver, problem, watch
-        self.n_threads = effective_threads(solver.n_threads)
-        self.how = Execution(self.n_threads, watch.core)
-        self.history, self.n_iter = History(), 0
+    def __init__(self, settings: ProximalNewton, problem: Problem, watch: Watch) -> None:
+        self.settings, self.problem = settings, problem
+        self.run = Run(settings, problem, watch, better=_nearer)
         self.w, self.b = np.zeros(problem.n_cols), 0.0
         self.scores = np.zeros(problem.n_rows)
-        self.best: _Point | None = None
-        self.damping = 1e-12
+        self.damping = LEAST_DAMPING
         self.expected = np.zeros(1)  # curvature that steps cut short have met
         self.homotopy = True
 
     def solve(self, start: Solution | None) -> Solution:
-        status = Status.CONVERGED
-        try:
-            if start is not None and len(start.w) == len(self.w):
-                self._move_to(start.w.copy(), start.b)
-            elif worth_sampling(self.problem) and self.problem.n_cols <= FEW_COLUMNS:
-                self._from_sample()
-            elif self.homotopy:
-                self._along_the_path()
-            status = self._loop()
-        except KeyboardInterrupt:
-            status = Status.INTERRUPTED
-        except _core.DeadlineReached:
-            status = Status.TIME_LIMIT
-        best = self.best if self.best is not None else self._certify()
-        scores = self.problem.space.scores(best.w, Execution(self.n_threads))  # those of the steps have drifted
-        primal = self.problem.objective(float(np.abs(best.w).sum()), scores + best.b, best.b)
-        point = Point(best.alpha, best.w, best.b, best.interval, primal, best.dual, best.gap, best.scores, best.induced)
-        return as_solution(
-            self.problem, point, status, self.solver.tol, self.history, self.n_iter, self.watch, self.solver.name,
-            self.solver.reason, n_threads=self.n_threads,
-        )  # fmt: skip
+        run, problem = self.run, self.problem
+        status = run.until_stopped(lambda: self._work(start))
+        best: Point = run.best if run.best is not None else self._certify()[0]
+        scores = problem.space.scores(best.w, run.sure)  # those of the steps have drifted
+        primal = problem.objective(float(np.abs(best.w).sum()), scores + best.b, best.b)
+        run.best = replace(best, primal=primal)
+        return run.solution(status)
+
+    def _work(self, start: Solution | None) -> Status:
+        if start is not None and len(start.w) == len(self.w):
+            self._move_to(start.w.copy(), start.b)
+        elif worth_sampling(self.problem) and self.problem.n_cols <= FEW_COLUMNS:
+            self._from_sample()
+        elif self.homotopy:
+            self._along_the_path()
+        return self._loop()
 
     def _move_to(self, w: Vector, b: float) -> None:
         self.w, self.b = w, b
-        self.problem.space.scores(w, Execution(self.n_threads), out=self.scores)
+        self.problem.space.scores(w, self.run.sure, out=self.scores)
 
     def _from_sample(self) -> None:
         problem = self.problem
@@ -130,37 +111,29 @@ class _Run:
         part = problem.part(chosen, problem.n_rows / len(chosen))
         if len(distinct(part.y[part.cost > 0.0])) < 2:
             return
-        run = _Run(replace(self.solver, tol=max(self.solver.tol, 1e-4)), part, self.watch)
-        answer = run.solve(None)
-        self.n_iter += answer.n_iter
+        rough = replace(self.settings, tol=max(self.settings.tol, SAMPLE_TOL))
+        answer = self.run.part(_Proximal(rough, part, self.run.watch).solve(None), f"sample of {len(chosen)} rows")
         self._move_to(answer.w.copy(), answer.b)
-        if answer.status is Status.INTERRUPTED:
-            raise KeyboardInterrupt
-        if answer.status is Status.TIME_LIMIT:
-            raise _core.DeadlineReached
+        obey(answer.status)
 
     def _along_the_path(self) -> None:
         """Start from problems of smaller cost, whose solutions use few columns; the first has no more than w = 0."""
         problem = self.problem
-        strength = float(np.abs(self._certify().pull).max(initial=0.0))
-        self.best = None
-        share = PATH_STEP / max(strength, 1.0)
-        while share < 1.0 / PATH_STEP:
-            part = replace(problem.with_costs(share * problem.cost), auxiliary=True)
-            run = _Run(replace(self.solver, tol=max(self.solver.tol, 1e-2)), part, self.watch)
-            run.w, run.b, run.scores, run.homotopy = self.w, self.b, self.scores, False
-            answer = run.solve(None)
-            self.n_iter += answer.n_iter
-            self.w, self.b, self.scores = run.w, run.b, run.scores
-            self.history.add(self.n_iter, self.watch.seconds, answer.gap, f"costs times {share:.0e}")
-            if answer.status is Status.INTERRUPTED:
-                raise KeyboardInterrupt
-            if answer.status is Status.TIME_LIMIT:
-                raise _core.DeadlineReached
-            share *= PATH_STEP
+        steepest = float(np.abs(self._certify()[1]).max(initial=0.0))
+        self.run.best = None
+        factor = PATH_STEP / max(steepest, 1.0)
+        while factor < 1.0 / PATH_STEP:
+            part = replace(problem.with_costs(factor * problem.cost), auxiliary=True)
+            rough = replace(self.settings, tol=max(self.settings.tol, PATH_TOL))
+            step = _Proximal(rough, part, self.run.watch)
+            step.w, step.b, step.scores, step.homotopy = self.w, self.b, self.scores, False
+            answer = self.run.part(step.solve(None), f"costs times {factor:.0e}")
+            self.w, self.b, self.scores = step.w, step.b, step.scores
+            obey(answer.status)
+            factor *= PATH_STEP
 
-    def _certify(self) -> _Point:
-        """The present hyperplane with its best bias, and the dual point that its multipliers give."""
+    def _certify(self) -> tuple[Point, Vector]:
+        """The present hyperplane with its best bias, the dual point of its multipliers, and every column's slope."""
         problem = self.problem
         interval = (self.b, self.b)
         if problem.bias.free:
@@ -168,55 +141,49 @@ class _Run:
             self.b = 0.5 * (interval[0] + interval[1])
         scores = self.scores + self.b
         alpha = make_feasible(problem, problem.cost * problem.loss.share(problem.loss.residual(scores, problem.y)))
-        pull = problem.space.combine(alpha * problem.sign, Execution(self.n_threads))
+        slopes = problem.space.combine(alpha * problem.sign, self.run.sure)
         # A little less than the largest feasible point, so that rounding cannot make it infeasible.
-        most = max(1.0, float(np.abs(pull).max(initial=0.0)) * (1.0 + 1e-3 * min(self.solver.tol, 1e-6)))
+        most = max(1.0, float(np.abs(slopes).max(initial=0.0)) * (1.0 + 1e-3 * min(self.settings.tol, 1e-6)))
         scale = problem.bias.value if problem.bias.penalised else 0.0
         primal = problem.objective(float(np.abs(self.w).sum()), scores, self.b)
         feasible = alpha / most
         dual = -0.5 * (scale * float((feasible * problem.sign).sum())) ** 2 - dual_loss(problem, feasible)
-        gap = relative_gap(primal, dual, 0.0)
-        point = _Point(
-            self.w.copy(), self.b, interval, self.scores.copy(), feasible, pull, pull / most, primal, dual, gap
-        )
-        if self.best is None or gap <= self.best.gap:
-            self.best = point
-        return point
+        gap = problem.relative_gap(primal, dual)
+        point = Point(feasible, self.w.copy(), self.b, interval, primal, dual, gap, self.scores.copy(), slopes / most)
+        self.run.keep(point)
+        return point, slopes
 
     def _loop(self) -> Status:
-        stalled, before, lowest = 0, np.inf, np.inf
+        run, stalled, before, lowest = self.run, 0, np.inf, np.inf
+        enough = max(1e-14, (1e-3 if self.problem.nnz < MANY_NUMBERS else 1.0) * run.aim)
         while True:
-            point = self._certify()
-            self.history.add(self.n_iter, self.watch.seconds, point.gap, "proximal newton", certified=True)
-            self.watch.report(self.n_iter, point.gap)
-            if point.gap <= (1e-3 if self.problem.nnz < 1_000_000 else AIM) * self.solver.tol or point.gap <= 1e-14:
+            point, slopes = self._certify()
+            run.note(point.gap, "proximal newton", certified=True)
+            stopped = run.report(point.gap)
+            if point.gap <= enough:
                 return Status.CONVERGED
-            if self.n_iter >= self.solver.max_iter:
-                return Status.ITERATION_LIMIT
-            if self.watch.past_deadline:
-                return Status.TIME_LIMIT
-            if self.watch.stop_requested:
-                return Status.INTERRUPTED
+            if stopped is not None:
+                return stopped
             # Until the columns in use are found the gap says little; the objective must fall meanwhile.
             idle = point.gap > 0.9 * before and point.primal > lowest - 1e-9 * abs(lowest)
             stalled = stalled + 1 if idle else 0
-            if stalled >= 8:
-                return Status.CONVERGED if point.gap <= AIM * self.solver.tol else Status.NUMERICAL_LIMIT
+            if stalled >= STALLED:
+                return Status.CONVERGED if point.gap <= run.aim else Status.NUMERICAL_LIMIT
             before, lowest = min(before, point.gap), min(lowest, point.primal)
-            self._improve(self._working_set(point), 0.1 * point.gap * point.primal)
+            self._improve(self._working_set(slopes), 0.1 * point.gap * point.primal)
 
-    def _working_set(self, point: _Point) -> NDArray[np.intp] | slice:
-        """Columns in use, and those that pull most."""
+    def _working_set(self, slopes: Vector) -> NDArray[np.intp] | slice:
+        """Columns in use, and those of the steepest slope."""
         d = self.problem.n_cols
         if d <= FEW_COLUMNS:
             return slice(None)
         used = self.w != 0.0
         n_used = int(used.sum())
         size = min(d, MOST_COLUMNS, max(2 * n_used, n_used + 100))
-        strength = np.where(used, np.inf, np.abs(point.pull))
         if size >= d:
             return slice(None)
-        return np.sort(np.argpartition(-strength, size - 1)[:size])
+        steepness = np.where(used, np.inf, np.abs(slopes))
+        return np.sort(np.argpartition(-steepness, size - 1)[:size])
 
     def _columns(self, chosen: NDArray[np.intp] | slice) -> Rows:
         space = self.problem.space
@@ -225,23 +192,28 @@ class _Run:
     def _improve(self, chosen: NDArray[np.intp] | slice, enough: float) -> None:
         """Proximal Newton steps on some columns until the model promises less than ``enough``."""
         problem, rows = self.problem, self._columns(chosen)
-        for _ in range(8):
+        for _ in range(STEPS):
             w = np.ascontiguousarray(self.w[chosen])
             promised, dw, db = self._direction(rows, w, enough)
             if not np.isfinite(promised) or promised >= 0.0:
                 return
-            d_scores = rows.scores(dw, self.how)
+            d_scores = rows.scores(dw, self.run.how)
             t = self._step_length(w, dw, db, d_scores, promised)
             # A step that had to be cut gave slack to rows it knew nothing of: the next one counts them, too.
             ahead = problem.loss.residual(self.scores + d_scores + self.b + db, problem.y)
             self.expected = np.maximum(self.expected, problem.loss.bend(ahead)) if t < 0.5 else np.zeros(1)
-            self.n_iter += 1
-            self.damping = max(1e-12, 0.1 * self.damping) if t == 1.0 else min(1e2, max(1e-6, 10.0 * self.damping))
+            self.run.step()
+            self._adapt_damping(t)
             self.w[chosen] = w + t * dw if t < 1.0 else np.where(w + dw == 0.0, 0.0, w + dw)
             self.b += t * db
             self.scores += t * d_scores
             if -promised <= enough or t == 0.0:
                 return
+
+    def _adapt_damping(self, t: float) -> None:
+        """Less after a whole step, more after one that had to be cut."""
+        shrunk, grown = 0.1 * self.damping, max(1e-6, 10.0 * self.damping)
+        self.damping = max(LEAST_DAMPING, shrunk) if t == 1.0 else min(MOST_DAMPING, grown)
 
     def _direction(self, rows: Rows, w: Vector, enough: float) -> tuple[float, Vector, float]:
         """The model's minimiser to a fraction of ``enough``, and the decrease its slope promises."""
@@ -249,10 +221,10 @@ class _Run:
         r = problem.loss.residual(self.scores + self.b, problem.y)
         share, bend = problem.loss.share_and_bend(r)
         pull, D = problem.sign * problem.cost * share, problem.cost * np.maximum(bend, self.expected)
-        H = rows.normal_matrix(D, bias.value, self.how)
+        H = rows.normal_matrix(D, bias.value, self.run.how)
         size = len(H)
         g = np.empty(size)
-        rows.combine(pull, self.how, out=g[:m])
+        rows.combine(pull, self.run.how, out=g[:m])
         price, v = np.ones(size), np.zeros(size)
         v[:m] = w
         if bias.value:
@@ -266,8 +238,8 @@ class _Run:
         diagonal = np.diag(H).copy()
         H[np.arange(size), np.arange(size)] += np.maximum(self.damping * diagonal, 1e-200)
         step, product = np.zeros(size), np.zeros(size)
-        for _ in range(400 if size <= 300 else 40):
-            sweeps = _core.lasso_sweeps(H, g, price, v, step, product, 30, 1e-5 * enough / size, self.watch.core)
+        for _ in range(MOST_SWEEPS[size > SMALL_MODEL]):
+            sweeps = _core.lasso_sweeps(H, g, price, v, step, product, SWEEPS, 1e-5 * enough / size, self.run.how.watch)
             jumped = _towards_the_exact_solution(H, g, price, v, step, product)
             if jumped is None:
                 break
@@ -275,7 +247,7 @@ class _Run:
             if _model(g, there, price, v, jumped[0]) > _model(g, product, price, v, step):  # by rounding
                 break
             (step, whole), product = jumped, there
-            if sweeps < 30 and whole:
+            if sweeps < SWEEPS and whole:
                 break
         promised = float(g @ step) + float(price @ (np.abs(v + step) - np.abs(v)))
         return promised, np.ascontiguousarray(step[:m]), bias.value * float(step[m]) if bias.value else 0.0
@@ -298,11 +270,13 @@ class _Run:
         now = value(0.0)
         if value(1.0) <= now + 0.1 * promised + 1e-15 * abs(now):
             return 1.0
-        low, high = 0.0, 1.0
-        for _ in range(40):
-            t = 0.5 * (low + high)
-            low, high = (low, t) if slope(t) > 0.0 else (t, high)
-        return low if value(low) <= now else 0.0
+        t = exact_step(slope, slope(0.0), whole=0.0)
+        return t if value(t) <= now else 0.0
+
+
+def _nearer(best: Point | None, point: Point) -> Point:
+    """The later of two points that are equally good."""
+    return point if best is None or point.gap <= best.gap else best
 
 
 def _model(g: Vector, product: Vector, price: Vector, v: Vector, step: Vector) -> float:
@@ -318,7 +292,7 @@ def _towards_the_exact_solution(
     Also says whether that is the solution itself, with no sign changed. None if it cannot be computed.
     """
     there = (v + step != 0.0) | (price == 0.0)
-    if not there.any() or there.sum() > 3000:
+    if not there.any() or there.sum() > LARGEST_FACTOR:
         return None
     value = v + step
     sign = np.sign(value)[there]
