@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from maxmargin.certificates import (
         CombinedCertificate,
-        JointCertificate,
         NotSeparableError,
         OptimalityCertificate,
         Separability,
-        SeparabilityVerdict,
         Verdict,
         judge_separability,
     )
@@ -64,11 +62,9 @@ if TYPE_CHECKING:
 _ROOMS = {
     "maxmargin.certificates": (
         "CombinedCertificate",
-        "JointCertificate",
         "NotSeparableError",
         "OptimalityCertificate",
         "Separability",
-        "SeparabilityVerdict",
         "Verdict",
         "judge_separability",
     ),
@@ -128,7 +124,6 @@ __all__ = [
     "HebbRule",
     "History",
     "InputError",
-    "JointCertificate",
     "KernelPerceptron",
     "KernelRidge",
     "LeastSquaresClassifier",
@@ -152,7 +147,6 @@ __all__ = [
     "Ridge",
     "RidgeClassifier",
     "Separability",
-    "SeparabilityVerdict",
     "Solution",
     "Solutions",
     "Status",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from maxmargin import CombinedCertificate, JointCertificate, LinearSVC, LogisticRegression
+from maxmargin import CombinedCertificate, LinearSVC, LogisticRegression, OptimalityCertificate
 from tests.oracles import Form
 from tests.svm.test_multiclass import blobs
 
@@ -37,7 +37,7 @@ def fitted(name, **options):
 def test_accepts_what_was_fitted(name, bias):
     X, y, machine = fitted(name, **bias)
     claim = machine.certificate_
-    assert isinstance(claim, JointCertificate if name in JOINT else CombinedCertificate)
+    assert isinstance(claim, OptimalityCertificate if name in JOINT else CombinedCertificate)
     verdict = claim.verify(X, y)
     assert verdict, str(verdict)
     assert verdict.gap <= 1e-6

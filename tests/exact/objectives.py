@@ -13,7 +13,7 @@ import flint
 import numpy as np
 import scipy.sparse as sp
 
-from maxmargin import CombinedCertificate, JointCertificate, OptimalityCertificate
+from maxmargin import CombinedCertificate, OptimalityCertificate
 
 Ball = flint.arb
 flint.ctx.prec = 240
@@ -137,7 +137,7 @@ def _dual_of_one(certificate, lines, sign, target, cost, alpha, hard) -> Ball | 
     return dual
 
 
-def of_joint(certificate: JointCertificate, X: Any, y: Any, weight: Any) -> Exact:
+def of_joint(certificate: OptimalityCertificate, X: Any, y: Any, weight: Any) -> Exact:
     """The objectives of all classes together."""
     X = X.toarray() if sp.issparse(X) else np.asarray(X)
     lines, W = [vector(x) for x in X], [vector(w) for w in certificate.coef]
@@ -183,7 +183,7 @@ def false_bounds(certificate: Any, X: Any, y: Any, weight: Any) -> list[str]:
             own = replace(part, alpha=part.alpha[chosen])
             found += false_bounds(own, X[chosen], position[chosen] == job[-1], np.asarray(weight)[chosen])
         return found
-    of = of_joint if isinstance(certificate, JointCertificate) else of_one
+    of = of_joint if certificate.joint else of_one
     exact = of(certificate, X, y, weight)
     found = []
     if not at_least(certificate.primal, exact.primal):

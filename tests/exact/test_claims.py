@@ -13,7 +13,16 @@ import maxmargin.solvers.claims as claims
 import maxmargin.solvers.joint_claims as joint_claims
 from maxmargin import LinearSVC, LinearSVR, LogisticRegression, Problem, Status
 from maxmargin.certificates import Outcome
-from maxmargin.certificates.rounding import ELEMENTARY, FEW, exact_combination, exact_scores, sums_to_zero, total
+from maxmargin.certificates.blocks import Block, ExactSum
+from maxmargin.certificates.rounding import (
+    ELEMENTARY,
+    FEW,
+    exact_combination_off,
+    exact_scores_off,
+    norm,
+    sums_to_zero,
+    total,
+)
 from maxmargin.solvers.hard_margin import HardMargin
 from maxmargin.solvers.interior_point import InteriorPoint
 from maxmargin.solvers.points import make_feasible
@@ -280,15 +289,19 @@ def test_products_of_twice_the_working_precision(sparse):
     rng = np.random.default_rng(0)
     X = rng.standard_normal((50, 7)) * 10.0 ** rng.uniform(-10, 16, 7) * (rng.random((50, 7)) < 0.7)
     w, c = rng.standard_normal(7) * 10.0 ** rng.uniform(-16, 10, 7), rng.standard_normal(50)
-    rows = sp.csr_array(X) if sparse else X
-    scores, combination = exact_scores(rows, w), exact_combination(rows, c)
+    block = Block(slice(0, 50), sp.csr_array(X) if sparse else X)
+    norms, combination = block.norms(), ExactSum(7)
+    combination.add(block.exact_combine(c))
+    high, low = block.exact_scores(w)
+    off = exact_scores_off(block.longest_row, norm(w), norms)
+    of_sum = exact_combination_off(c, combination.value, norms)
     Q = [[Fraction(v) for v in row] for row in X.tolist()]
     for i, row in enumerate(Q):
         exact = sum((a * Fraction(b) for a, b in zip(row, w.tolist(), strict=True)), Fraction(0))
-        assert abs(Fraction(scores.value[i]) + Fraction(scores.tail[i]) - exact) <= Fraction(scores.off[i])
+        assert abs(Fraction(high[i]) + Fraction(low[i]) - exact) <= Fraction(off[i])
     sums = [sum((row[j] * Fraction(v) for row, v in zip(Q, c.tolist(), strict=True)), Fraction(0)) for j in range(7)]
     square = sum(((Fraction(v) - s) ** 2 for v, s in zip(combination.value.tolist(), sums, strict=True)), Fraction(0))
-    assert square <= Fraction(combination.off) ** 2
+    assert square <= Fraction(of_sum) ** 2
 
 
 def test_a_hard_margin_without_time_says_nothing_false():

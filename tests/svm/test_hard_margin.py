@@ -147,9 +147,9 @@ def test_not_separable_comes_with_a_proof(sparse):
     for label in "ab":
         assert weights[y == label].sum() == pytest.approx(1.0)
     np.testing.assert_allclose(weights[y == "a"] @ X[y == "a"], weights[y == "b"] @ X[y == "b"], atol=1e-12)
-    assert proof.verify(X + np.where(y == "a", 3.0, 0.0)[:, None], y).check == "means"
+    assert proof.verify(X + np.where(y == "a", 3.0, 0.0)[:, None], y).worst == "means"
     assert proof.verify(X, np.roll(y, 1))  # every label is the other one: the means coincide all the same
-    assert proof.verify(X, np.where(np.arange(40) < 20, y, "a")).check == "weights"
+    assert proof.verify(X, np.where(np.arange(40) < 20, y, "a")).worst == "weights"
 
 
 def test_the_error_can_be_pickled():
@@ -223,8 +223,8 @@ def test_the_proof_of_a_pair_leaves_out_the_other_classes():
     assert (proof.positive, proof.negative, proof.left_out) == ("b", ("a",), ("c",))
     assert proof.rows == (0, 1, 2)
     assert proof.verify(X, y)
-    assert proof.verify(X, np.array(["a", "b", "c", "c"])).check == "weights"
-    assert proof.verify(X, np.array(["a", "b", "a", "d"])).check == "labels"
+    assert proof.verify(X, np.array(["a", "b", "c", "c"])).worst == "weights"
+    assert proof.verify(X, np.array(["a", "b", "a", "d"])).worst == "labels"
 
 
 def test_what_separates_far_from_the_origin_is_never_said_not_to():

@@ -1,23 +1,22 @@
 """Proofs that trust no solver: verify() recomputes everything from the data by plain arithmetic."""
 
-from maxmargin.certificates.multiclass import CombinedCertificate, JointCertificate
+from maxmargin.certificates.claim import Claim
+from maxmargin.certificates.multiclass import CombinedCertificate
 from maxmargin.certificates.optimality import OptimalityCertificate
 from maxmargin.certificates.separability import (
     NotSeparableError,
     Separability,
-    SeparabilityVerdict,
     judge_separability,
 )
 from maxmargin.certificates.verdict import Outcome, Verdict
 
 __all__ = [
+    "Claim",
     "CombinedCertificate",
-    "JointCertificate",
     "NotSeparableError",
     "OptimalityCertificate",
     "Outcome",
     "Separability",
-    "SeparabilityVerdict",
     "Verdict",
     "judge_separability",
 ]

@@ -24,8 +24,8 @@ from maxmargin.certificates.rounding import (
     Interval,
     gamma,
     norm,
-    size_by_squares,
     square_norm,
+    sums_to_zero,
     total,
     two_sum,
 )
@@ -175,33 +175,39 @@ class Terms:
 
     def primal(self, w: Vector, b: float, scores: Approximate, *, factor: float = 1.0) -> Interval:
         """Lower and upper bound of the objective; the upper one is infinite where the hard margin is not proven."""
-        if self.penalty == "l2":
-            square = square_norm(w, factor=factor)
-            value = Interval(0.5 * square.low, 0.5 * square.high)
-        else:
-            value = total(np.abs(w), factor=factor)
+        value = self.penalties(w, b, factor=factor)
+        for part in chunks(len(self.cost)):
+            value = value + self.losses(b, scores.of(part), part, factor=factor)
+        return value
+
+    def penalties(self, w: Vector, b: float, *, factor: float = 1.0) -> Interval:
+        """R(w), and what the bias costs."""
+        l2 = self.penalty == "l2"
+        value = square_norm(w, factor=factor).times(0.5) if l2 else total(np.abs(w), factor=factor)
         if self.scale:
             of_bias = 0.5 * (b / self.scale) ** 2
             value = value + Interval(of_bias * (1.0 - 4.0 * factor * UNIT), of_bias * (1.0 + 4.0 * factor * UNIT))
+        return value
+
+    def losses(self, b: float, scores: Approximate, part: slice, *, factor: float = 1.0) -> Interval:
+        """Σ cost h of some rows; of a hard margin 0, or infinite where a row may lie inside of it."""
+        r, off = self._residual(b, scores, part)
+        cost = self.cost[part]
         if self.hard:
-            refuted = self.largest_residual(b, scores, factor=-factor) > 0.0
-            proven = self.largest_residual(b, scores, factor=factor) <= 0.0
-            return Interval(math.inf if refuted else value.low, value.high if proven else math.inf)
-        low, high = [], []
-        for part in _chunks(len(self.cost)):
-            r, off = self._residual(b, scores, part)
-            least, most = self._loss_range(r, factor * off)
-            low.append(total(self.cost[part] * least, factor=factor).low)
-            high.append(total(self.cost[part] * most, factor=factor).high)
+            live = cost > 0.0
+            proven = bool(((r + factor * off)[live] <= 0.0).all())
+            refuted = bool(((r - factor * off)[live] > 0.0).any())
+            return Interval(math.inf if refuted else 0.0, 0.0 if proven else math.inf)
+        least, most = self._loss_range(r, factor * off)
         several = (self.h.roundings + 8.0) * factor * UNIT
-        loss = Interval(total(np.array(low)).low * (1.0 - several), total(np.array(high)).high * (1.0 + several))
-        return value + Interval(max(0.0, loss.low), loss.high)
+        low = total(cost * least, factor=factor).low * (1.0 - several)
+        return Interval(max(0.0, low), total(cost * most, factor=factor).high * (1.0 + several))
 
     def largest_residual(self, b: float, scores: Approximate, *, factor: float) -> float:
-        """Over the rows with a cost: an upper bound, or a lower one where ``factor`` is negative."""
+        """Over the rows with a cost: an upper bound."""
         largest = [-math.inf]
-        for part in _chunks(len(self.cost)):
-            r, off = self._residual(b, scores, part)
+        for part in chunks(len(self.cost)):
+            r, off = self._residual(b, scores.of(part), part)
             largest.append(float((r + factor * off)[self.cost[part] > 0.0].max(initial=-math.inf)))
         return float(np.max(largest))  # NaN stays NaN, and proves nothing
 
@@ -218,13 +224,12 @@ class Terms:
 
     def _residual(self, b: float, scores: Approximate, part: slice) -> tuple[Vector, Vector]:
         """target − sign (score + b), and how far that may be off."""
-        sign = self.sign[part]
-        off = np.broadcast_to(scores.off, self.cost.shape)[part]
+        sign, off = self.sign[part], scores.off
         base, lost = two_sum(self.target[part], -sign * b)
-        r, more = two_sum(base, -sign * scores.value[part])
+        r, more = two_sum(base, -sign * scores.value)
         lost = lost + more
         if scores.tail is not None:
-            lost = lost - sign * scores.tail[part]
+            lost = lost - sign * scores.tail
         inexact = (lost != 0.0) | (off > 0.0)
         return r + lost, off + np.where(inexact, 4.0 * UNIT * (np.abs(r) + np.abs(lost)), 0.0)
 
@@ -288,14 +293,17 @@ class Terms:
 
     def farthest(
         self, primal: float, dual: float, w: Vector, b: float, alpha: Vector, induced: Vector, n_products: int,
-        norms: Vector,
+        lengths: list[float], largest: float,
     ) -> tuple[float, float]:  # fmt: skip
-        """How far a claim from plain arithmetic may be from the exact objectives: little more than what solvers add."""
-        n, largest, size = len(alpha), float(norms.max(initial=0.0)), np.abs(alpha)
+        """How far a claim from plain arithmetic may be from the exact objectives: little more than what solvers add.
+
+        ``lengths`` has one number, a bound of Σ |alpha_i| ‖x_i‖; ``largest`` is the largest ‖x_i‖.
+        """
+        n, size = len(alpha), np.abs(alpha)
         above = self.primal_above(primal, w, b, n_products, largest, factor=FARTHEST) - primal
         total_size, length = float(size.sum()), norm(induced) if self.penalty == "l2" else 0.0
         moved = most_moved(alpha)
-        off = gamma(n + 3) * size_by_squares(alpha, norms * norms) + moved * largest
+        off = gamma(n + 3) * lengths[0] + moved * largest
         off = off if self.penalty == "l2" else 0.0
         sizes = abs(dual) + length**2 + (self.scale * total_size) ** 2 + float(size @ np.abs(self.target))
         sizes += self.h.width * total_size
@@ -308,26 +316,37 @@ class Terms:
 
         With ‖w‖₁ the lower one is −∞ unless it is proven that no column's slope |Σ alpha sign x_j| exceeds 1.
         """
-        values, off = [], 0.0
-        for part in _chunks(len(alpha)):
-            a, cost = alpha[part], self.cost[part]
-            gain, price, wrong = a * self.target[part], 0.0 * a, 0.0 * a
-            if not self.hard:
-                live = cost > 0.0
-                price[live], wrong[live] = self.h.priced(a[live], cost[live])
-            off += float((wrong + 2.0 * UNIT * (np.abs(gain) + np.abs(price))).sum()) * (1.0 + 1e-9)
-            values.append(gain - price)
-        value = total(np.concatenate(values), off, factor=factor)
+        gain, balance = Interval(0.0, 0.0), Interval(0.0, 0.0)
+        for part in chunks(len(alpha)):
+            gain = gain + self.gains(alpha[part], part, factor=factor)
+            balance = balance + self.balance(alpha[part], part, factor=factor)
+        return self.dual_of(gain, balance, induced, factor=factor)
+
+    def gains(self, alpha: Vector, part: slice, *, factor: float = 1.0) -> Interval:
+        """Σ target alpha − cost h*(alpha/cost) of some rows."""
+        cost, gain = self.cost[part], alpha * self.target[part]
+        price, wrong = 0.0 * alpha, 0.0 * alpha
+        if not self.hard:
+            live = cost > 0.0
+            price[live], wrong[live] = self.h.priced(alpha[live], cost[live])
+        off = float((wrong + 2.0 * UNIT * (np.abs(gain) + np.abs(price))).sum()) * (1.0 + 1e-9)
+        return total(gain - price, off, factor=factor)
+
+    def balance(self, alpha: Vector, part: slice, *, factor: float = 1.0) -> Interval:
+        """Σ alpha sign of some rows, where a penalised bias asks for it."""
+        return total(self.sign[part] * alpha, factor=factor) if self.scale else Interval(0.0, 0.0)
+
+    def dual_of(self, gain: Interval, balance: Interval, induced: Approximate, *, factor: float = 1.0) -> Interval:
+        """The dual objective from its sums over all rows."""
+        value = gain
         if self.penalty == "l2":
-            square = square_norm(induced.value, float(induced.off), factor=factor)
-            value = value - Interval(0.5 * square.low, 0.5 * square.high)
+            value = value - square_norm(induced.value, float(induced.off), factor=factor).times(0.5)
         else:
             steepest = float(np.abs(induced.value).max(initial=0.0))
             proven = steepest + factor * float(induced.off) < 1.0  # also if the sum was rounded
             refuted = steepest - factor * float(induced.off) > 1.0
             value = Interval(value.low if proven else -math.inf, -math.inf if refuted else value.high)
         if self.scale:
-            balance = total(self.sign * alpha, factor=factor)
             ends = sorted((abs(balance.low), abs(balance.high)))
             least = 0.0 if balance.low <= 0.0 <= balance.high else ends[0]
             of_bias = [0.5 * (self.scale * end) ** 2 for end in (least, ends[1])]
@@ -335,13 +354,55 @@ class Terms:
             value = value - Interval(of_bias[0] * (1.0 - several), of_bias[1] * (1.0 + several))
         return value
 
+    # --- what a verification asks besides ----------------------------------------------------------------------
+
+    def feasible(self, alpha: Vector, part: slice) -> bool:
+        """Whether multipliers of some rows are inside of their range."""
+        cost = self.cost[part]
+        low, high = self.h.range(np.where(cost > 0.0, np.inf, 0.0) if self.hard else cost)
+        return bool(((low <= alpha) & (alpha <= high)).all())
+
+    def balanced(self, alpha: Vector) -> bool:
+        """Whether Σ alpha sign is zero, exactly."""
+        return sums_to_zero(self.sign * alpha)
+
+    def coefficients(self, alpha: Vector, part: slice) -> Vector:
+        """Of the rows in Σ alpha sign x."""
+        return self.sign[part] * alpha
+
+    def at_most(self) -> float:
+        """The objective at w = 0 and b = 0, without the tube: more than that of the best constant bias."""
+        if self.hard:  # w = 0 is not feasible
+            return 0.0
+        return float(self.cost @ self._without_tube().value(self.target)) * NEARLY
+
+    def _without_tube(self) -> Arithmetic:
+        h = self.h
+        if not h.width:
+            return h
+        found = arithmetic_of("epsilon_insensitive" if h.power == 1.0 else "squared_epsilon_insensitive", math.nan, 0.0)
+        assert found is not None
+        return found
+
+    def null_primal(self, *, free: bool) -> float:
+        """The objective at w = 0 with the best constant bias, if it is ``free``; in a regression without the tube."""
+        if self.hard:
+            return 0.0
+        h, b, sign, target, cost = self._without_tube(), 0.0, self.sign, self.target, self.cost
+        if free:
+            if h.lowest >= 0.0:  # at w = 0 all rows of a class are alike
+                sign, target = np.array([-1.0, 1.0]), np.full(2, h.margin)
+                cost = np.array([float(self.cost[self.sign == s].sum()) for s in sign])
+            b = best_constant(sign, target, cost, h)
+        return float(self.cost @ h.value(self.target - self.sign * b))
+
 
 def most_moved(alpha: Vector) -> float:
     """By how much, all together, multipliers may be moved on their way to feasible ones for a claim by plain sums."""
     return 4.0 * UNIT * alpha.size * float(np.abs(alpha).max(initial=0.0))
 
 
-def _chunks(n: int) -> list[slice]:
+def chunks(n: int) -> list[slice]:
     return [slice(begin, begin + CHUNK) for begin in range(0, n, CHUNK)]
 
 

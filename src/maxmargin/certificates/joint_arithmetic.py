@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.certificates.arithmetic import STEEPEST, VANISHING, x_log_x
+from maxmargin.certificates.arithmetic import FARTHEST, STEEPEST, VANISHING, chunks, x_log_x
 from maxmargin.certificates.rounding import (
     ELEMENTARY,
     NEARLY,
@@ -20,9 +20,10 @@ from maxmargin.certificates.rounding import (
     Approximate,
     Interval,
     gamma,
+    lines_sum_to_zero,
     norm,
-    size_by_squares,
     square_norm,
+    sums_to_zero,
     total,
     two_sum,
 )
@@ -40,18 +41,26 @@ class JointTerms:
     loss: str
     position: NDArray[np.intp]
     cost: Vector
+    n_classes: int
     scale: float = 0.0
 
     def primal(self, W: Vector, b: Vector, scores: list[Approximate], *, factor: float = 1.0) -> Interval:
-        square = square_norm(W.ravel(), factor=factor)
-        value = Interval(0.5 * square.low, 0.5 * square.high)
-        if self.scale:
-            of_bias = square_norm(b / self.scale, factor=2.0 * factor)
-            value = value + Interval(0.5 * of_bias.low, 0.5 * of_bias.high)
-        least, most = self._losses(b, scores, factor)
-        low, high = total(self.cost * least, factor=factor).low, total(self.cost * most, factor=factor).high
-        several = 4.0 * factor * UNIT
-        return value + Interval(max(0.0, low * (1.0 - several)), high * (1.0 + several))
+        value = self.penalties(W, b, factor=factor)
+        for part in chunks(len(self.cost)):
+            value = value + self.losses(b, [score.of(part) for score in scores], part, factor=factor)
+        return value
+
+    def penalties(self, W: Vector, b: Vector, *, factor: float = 1.0) -> Interval:
+        """½ Σ ‖w_m‖², and what the biases cost."""
+        value = square_norm(W.ravel(), factor=factor).times(0.5)
+        return value + square_norm(b / self.scale, factor=2.0 * factor).times(0.5) if self.scale else value
+
+    def losses(self, b: Vector, scores: list[Approximate], part: slice, *, factor: float = 1.0) -> Interval:
+        """Σ cost ℓ of some rows."""
+        least, most = self._losses(b, scores, part, factor)
+        cost, several = self.cost[part], 4.0 * factor * UNIT
+        low, high = total(cost * least, factor=factor).low, total(cost * most, factor=factor).high
+        return Interval(max(0.0, low * (1.0 - several)), high * (1.0 + several))
 
     def primal_above(
         self, computed: float, W: Vector, b: Vector, n_products: int, largest: float, *, factor: float
@@ -72,14 +81,18 @@ class JointTerms:
         """By how much, all together, multipliers may be moved on their way to feasible ones for a plain claim."""
         return 4.0 * UNIT * float(self.cost.max()) * size
 
-    def dual_lost(self, dual: float, alpha: Vector, moved: float, induced: Vector, squares: Vector) -> float:
-        """By how much plain arithmetic may be wrong about a dual objective near ``dual``, once alpha moved a little."""
+    def dual_lost(
+        self, dual: float, alpha: Vector, moved: float, induced: Vector, lengths: list[float], largest: float
+    ) -> float:
+        """By how much plain arithmetic may be wrong about a dual objective near ``dual``, once alpha moved a little.
+
+        ``lengths`` bound Σ_i |alpha_im| ‖x_i‖ of every class, ``largest`` is the largest ‖x_i‖.
+        """
         n, k = alpha.shape
-        largest = math.sqrt(float(squares.max(initial=0.0)))
         lost: float = 0.0
         sizes: float = abs(dual)
-        for column, line in zip(alpha.T, induced, strict=True):
-            off, length = gamma(n + 3) * size_by_squares(column, squares) + moved * largest * NEARLY, norm(line)
+        for column, line, reach in zip(alpha.T, induced, lengths, strict=True):
+            off, length = gamma(n + 3) * reach + moved * largest * NEARLY, norm(line)
             lost += off * (length + off)
             sizes += length**2 + (self.scale * float(np.abs(column).sum())) ** 2
         total_size = float(np.abs(alpha).sum())
@@ -87,9 +100,10 @@ class JointTerms:
         lost += gamma(n + k + 64) * (sizes + total_size) + 64.0 * (k + 4) * UNIT * total_size + steep * moved
         return float(lost)
 
-    def _losses(self, b: Vector, scores: list[Approximate], factor: float) -> tuple[Vector, Vector]:
+    def _losses(self, b: Vector, scores: list[Approximate], part: slice, factor: float) -> tuple[Vector, Vector]:
         """The least and the largest that a row's loss may be: it changes by at most twice the change of any score."""
-        rows, n = np.arange(len(self.position)), len(self.position)
+        position = self.position[part]
+        rows, n = np.arange(len(position)), len(position)
         f, wrong = np.empty((n, len(b))), np.zeros(n)
         # Only differences of scores matter: they are taken before anything is rounded.
         high, low = np.empty((n, len(b))), np.empty((n, len(b)))
@@ -98,7 +112,7 @@ class JointTerms:
             if score.tail is not None:
                 low[:, m] += score.tail
             wrong = np.maximum(wrong, score.off)
-        base = high[rows, self.position], low[rows, self.position]
+        base = high[rows, position], low[rows, position]
         for m in range(len(b)):
             f[:, m], lost = two_sum(high[:, m], -base[0])
             f[:, m] += lost + (low[:, m] - base[1])
@@ -107,7 +121,7 @@ class JointTerms:
         off = np.where(f.any(axis=1), off, 2.0 * wrong)
         if self.loss == "crammer_singer":
             raised = f + 1.0
-            raised[rows, self.position] = -np.inf
+            raised[rows, position] = -np.inf
             slack = raised.max(axis=1)
             off += np.where(off > 0.0, 2.0 * UNIT * np.abs(slack), 0.0)
             return np.maximum(slack - factor * off, 0.0), np.maximum(slack + factor * off, 0.0)
@@ -119,24 +133,75 @@ class JointTerms:
 
     def dual(self, alpha: Vector, induced: list[Approximate], *, factor: float = 1.0) -> Interval:
         """Lower and upper bound of the dual objective of multipliers that are feasible, one column a class."""
-        own = alpha[np.arange(len(alpha)), self.position]
+        gain, balance = Interval(0.0, 0.0), [Interval(0.0, 0.0)] * alpha.shape[1]
+        for part in chunks(len(alpha)):
+            gain = gain + self.gains(alpha[part], part, factor=factor)
+            balance = [a + b for a, b in zip(balance, self.balance(alpha[part], part, factor=factor), strict=True)]
+        return self.dual_of(gain, balance, induced, factor=factor)
+
+    def gains(self, alpha: Vector, part: slice, *, factor: float = 1.0) -> Interval:
+        """−Σ cost g(p) of some rows."""
+        position, own = self.position[part], alpha[np.arange(len(alpha)), self.position[part]]
         if self.loss == "crammer_singer":
-            value = total(own, factor=factor)
-        else:
-            live = self.cost > 0.0
-            cost = self.cost[live, None]
-            away = np.maximum(-alpha[live], 0.0)
-            away[np.arange(len(away)), self.position[live]] = self.cost[live] - own[live]
-            terms = cost * x_log_x(away / cost)
-            moving = np.where(own[live, None] > 0.0, away, 0.0)  # a row without multipliers has no rounding
-            off = UNIT * float(((2.0 * ELEMENTARY + 8.0) * np.abs(terms) + 4.0 * moving).sum()) * (1.0 + 1e-9)
-            value = total(-terms.ravel(), off, factor=factor)
+            return total(own, factor=factor)
+        live = self.cost[part] > 0.0
+        cost = self.cost[part][live]
+        away = np.maximum(-alpha[live], 0.0)
+        away[np.arange(len(away)), position[live]] = cost - own[live]
+        terms = cost[:, None] * x_log_x(away / cost[:, None])
+        moving = np.where(own[live, None] > 0.0, away, 0.0)  # a row without multipliers has no rounding
+        off = UNIT * float(((2.0 * ELEMENTARY + 8.0) * np.abs(terms) + 4.0 * moving).sum()) * (1.0 + 1e-9)
+        return total(-terms.ravel(), off, factor=factor)
+
+    def balance(self, alpha: Vector, part: slice, *, factor: float = 1.0) -> list[Interval]:
+        """Σ_i alpha_im of some rows, where penalised biases ask for it."""
+        if not self.scale:
+            return [Interval(0.0, 0.0)] * alpha.shape[1]
+        return [total(np.ascontiguousarray(column), factor=factor) for column in alpha.T]
+
+    def dual_of(
+        self, gain: Interval, balance: list[Interval], induced: list[Approximate], *, factor: float = 1.0
+    ) -> Interval:
+        """The dual objective from its sums over all rows."""
+        value = gain
         for part in induced:
-            square = square_norm(part.value, float(part.off), factor=factor)
-            value = value - Interval(0.5 * square.low, 0.5 * square.high)
+            value = value - square_norm(part.value, float(part.off), factor=factor).times(0.5)
         if self.scale:
-            for column in alpha.T:
-                balance = total(column, factor=factor)
-                largest = self.scale * max(abs(balance.low), abs(balance.high))
+            for sums in balance:
+                largest = self.scale * max(abs(sums.low), abs(sums.high))
                 value = value - Interval(0.0, 0.5 * largest**2 * (1.0 + 6.0 * factor * UNIT))
         return value
+
+    # --- what a verification asks besides ----------------------------------------------------------------------
+
+    def feasible(self, alpha: Vector, part: slice) -> bool:
+        """Whether alpha_i = c_i (e_y − p_i) with p_i on the simplex, for some rows, exactly."""
+        rows, position = np.arange(len(alpha)), self.position[part]
+        own, others = alpha[rows, position], alpha.copy()
+        others[rows, position] = 0.0
+        return bool((others <= 0.0).all() and (own <= self.cost[part]).all()) and lines_sum_to_zero(alpha)
+
+    def balanced(self, alpha: Vector) -> bool:
+        """Whether the multipliers of every class sum to zero, exactly."""
+        return all(sums_to_zero(column) for column in alpha.T)
+
+    def coefficients(self, alpha: Vector, part: slice) -> Vector:
+        """Of the rows in Σ_i alpha_im x_i."""
+        return alpha
+
+    def farthest(
+        self, primal: float, dual: float, W: Vector, b: Vector, alpha: Vector, induced: Vector, n_products: int,
+        lengths: list[float], largest: float,
+    ) -> tuple[float, float]:  # fmt: skip
+        """How far a claim from plain arithmetic may be from the exact objectives: little more than what solvers add."""
+        above = self.primal_above(primal, W, b, n_products, largest, factor=FARTHEST)
+        below = self.dual_lost(dual, alpha, self.most_moved(alpha.size), induced, lengths, largest)
+        return above - primal, FARTHEST * below
+
+    def at_most(self) -> float:
+        """The objective at W = 0 without biases."""
+        return self.null_primal(free=False)
+
+    def null_primal(self, *, free: bool) -> float:
+        """The objective at W = 0 without biases; the best ones would leave no less than a part of it."""
+        return float(self.cost.sum()) * (1.0 if self.loss == "crammer_singer" else math.log(self.n_classes))

@@ -13,12 +13,11 @@ Rump, Ogita, Oishi: Accurate floating-point summation, 2008.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
@@ -30,8 +29,6 @@ FEW = 2048  # terms that are added exactly
 TINY = 1e-150  # added to norms: the squares of smaller numbers vanish
 VANISHED = 1e-300  # more than all products of a row that are too small for a float
 NEARLY = 1.0 + 1e-6  # norms of at most a thousand million numbers are rounded by less
-ROWS_AT_ONCE = 1 << 20  # numbers of X that exact products look at together
-SLICES = 3  # of a sum: each takes some forty bits exactly, what remains is beyond twice the working precision
 SPLIT = 2.0**27 + 1.0  # halves a number of 53 bits
 
 
@@ -54,6 +51,11 @@ class Approximate:
     off: Any
     tail: Vector | None = None
 
+    def of(self, part: slice) -> Approximate:
+        """Of some rows."""
+        off = self.off[part] if np.ndim(self.off) else self.off
+        return Approximate(self.value[part], off, None if self.tail is None else self.tail[part])
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -75,6 +77,10 @@ class Interval:
 
     def __sub__(self, other: Interval) -> Interval:
         return self + Interval(-other.high, -other.low)
+
+    def times(self, factor: float) -> Interval:
+        """Times a power of two."""
+        return Interval(factor * self.low, factor * self.high)
 
 
 def total(terms: Vector, off: float = 0.0, *, factor: float = 1.0) -> Interval:
@@ -137,7 +143,11 @@ def sums_to_zero(terms: Vector) -> bool:
     >>> sums_to_zero(np.array([0.1, 0.2, -0.3])), sums_to_zero(np.array([0.5, 0.25, -0.75]))
     (False, True)
     """
-    return _exact_sum(terms.tolist()) == 0.0
+    parts = (terms[begin : begin + FEW].tolist() for begin in range(0, len(terms), FEW))
+    try:
+        return math.fsum(chain.from_iterable(parts)) == 0.0
+    except (OverflowError, ValueError):
+        return False
 
 
 def lines_sum_to_zero(lines: Vector) -> bool:
@@ -169,20 +179,7 @@ def _upper_half(a: Any) -> Any:
     return c - (c - a)
 
 
-# --- products with X ---------------------------------------------------------------------------------------------
-
-
-def longest_row(X: Any) -> int:
-    """The largest number of products in a row's score."""
-    if sp.issparse(X):
-        return int(np.diff(X.indptr).max(initial=0))
-    return int(X.shape[1])
-
-
-def row_norms(X: Any) -> Vector:
-    """‖x_i‖ of every row, as float64 computes it."""
-    squares = X.multiply(X).sum(axis=1) if sp.issparse(X) else np.einsum("ij,ij->i", X, X)
-    return np.asarray(np.sqrt(np.asarray(squares, dtype=np.float64).ravel()))
+# --- bounds of products with rows ----------------------------------------------------------------------------------
 
 
 def scores_off(n_products: int, size_of_w: float, norms: Vector) -> Vector:
@@ -220,82 +217,6 @@ def exact_combination_off(alpha: Vector, induced: Vector, norms: Vector) -> floa
     return UNIT * norm(induced) + doubled(len(alpha)) * size_of_combination(alpha, norms)
 
 
-def exact_scores(X: Any, w: Vector) -> Approximate:
-    """⟨w, x_i⟩ as if in twice the working precision."""
-    n = X.shape[0]
-    high, low = np.zeros(n), np.zeros(n)
-    step = max(1, ROWS_AT_ONCE // max(1, X.shape[1] if not sp.issparse(X) else X.nnz // max(1, n) + 1))
-    for begin in range(0, n, step):
-        part = X[begin : begin + step]
-        if sp.issparse(part):
-            place = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
-            p, error = two_product(part.data, w[part.indices])
-            sums = _gathered(p, error, place, part.shape[0])
-        else:
-            p, error = two_product(part, w)
-            sums = _added(p, error, 1)
-        high[begin : begin + step], low[begin : begin + step] = sums
-    return Approximate(high, exact_scores_off(longest_row(X), norm(w), row_norms(X)), low)
-
-
-def exact_combination(X: Any, coefficient: Vector) -> Approximate:
-    """Σ c_i x_i as if in twice the working precision, then rounded."""
-    n, d = X.shape
-    high, low = np.zeros(d), np.zeros(d)
-    step = max(1, ROWS_AT_ONCE // max(1, d if not sp.issparse(X) else X.nnz // max(1, n) + 1))
-    for begin in range(0, n, step):
-        part, c = X[begin : begin + step], coefficient[begin : begin + step]
-        if sp.issparse(part):
-            p, error = two_product(part.data, np.repeat(c, np.diff(part.indptr)))
-            more = _gathered(p, error, part.indices, d)
-        else:
-            p, error = two_product(part, c[:, None])
-            more = _added(p, error, 0)
-        high, lost = two_sum(high, more[0])
-        low = low + (more[1] + lost)
-    value = high + low
-    return Approximate(value, exact_combination_off(coefficient, value, row_norms(X)))
-
-
 def doubled(n_terms: int) -> float:
     """Error of a sum of products in twice the working precision, beside the sum of their sizes."""
     return gamma(2 * n_terms + 8) ** 2 + 2.0 * UNIT**2
-
-
-def _added(p: Vector, error: Vector, axis: int) -> tuple[Vector, Vector]:
-    """Sums along an axis of a dense array."""
-    return _sliced(
-        p, error, lambda a: a.sum(axis=axis), lambda a: a.max(axis=axis, keepdims=True, initial=0.0), p.shape[axis]
-    )
-
-
-def _gathered(p: Vector, error: Vector, place: NDArray[Any], size: int) -> tuple[Vector, Vector]:
-    """Sums of the entries that belong to each place."""
-
-    def largest(a: Vector) -> Vector:
-        out = np.zeros(size)
-        np.maximum.at(out, place, a)
-        return np.asarray(out[place])
-
-    most = int(np.bincount(place, minlength=1).max(initial=0))
-
-    def add(a: Vector) -> Vector:
-        return np.asarray(np.bincount(place, weights=a, minlength=size), dtype=np.float64)
-
-    return _sliced(p, error, add, largest, most)
-
-
-def _sliced(
-    p: Vector, error: Vector, add: Callable[[Vector], Vector], largest: Callable[[Vector], Vector], n_terms: int
-) -> tuple[Vector, Vector]:
-    """Each slice holds the leading bits of all terms, so few that their sum is exact in any order."""
-    high = low = np.zeros_like(add(p))
-    room = 2.0 ** (math.ceil(math.log2(n_terms + 2)) + 1)
-    for _ in range(SLICES):
-        _, exponent = np.frexp(largest(np.abs(p)))
-        anchor = np.ldexp(room, exponent)
-        slice_ = (anchor + p) - anchor
-        p = p - slice_
-        high, lost = two_sum(high, add(slice_))
-        low = low + lost
-    return high, low + (add(p) + add(error))

@@ -28,6 +28,7 @@ from maxmargin.certificates.exact import (
 from maxmargin.certificates.exact_simplex import MOST_NUMBERS as MOST_EXACT_NUMBERS
 from maxmargin.certificates.exact_simplex import closest
 from maxmargin.certificates.lifting import solved
+from maxmargin.certificates.verdict import Checks, Outcome, Verdict, verdict_of
 from maxmargin.positions import InputError, distinct
 
 MOST_NUMBERS = 4_000_000  # non-zeros that the linear program is tried on
@@ -35,28 +36,6 @@ MOST_TRIALS = 5_000_000  # numbers of X that are looked at in search of a hyperp
 MOST_ROUNDS = 8  # of the exact program
 # Weights of the linear program below these are taken for rounding, one after the other.
 NEGLIGIBLE = (0.0, 1e-13, 1e-9)
-
-
-@dataclass(frozen=True)
-class SeparabilityVerdict:
-    """Result of :meth:`Separability.verify`; true if and only if the proof holds in exact arithmetic.
-
-    Attributes
-    ----------
-    accepted : whether the proof holds.
-    check : name of the check that failed, "" if none did.
-    sentence : what was proven, or why the proof was rejected.
-    """
-
-    accepted: bool
-    check: str
-    sentence: str
-
-    def __bool__(self) -> bool:
-        return self.accepted
-
-    def __str__(self) -> str:
-        return self.sentence
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +62,7 @@ class Separability:
     >>> proof.rows, proof.numerators, proof.denominator, proof.weights
     ((0, 1, 2), (1, 2, 1), 2, array([0.5, 1. , 0.5]))
     >>> print(proof.verify(X, y))
-    verified in exact arithmetic: the weighted means of both classes coincide, so no hyperplane separates them
+    verified: in exact arithmetic, the weighted means of both classes coincide, so no hyperplane separates them
     >>> print(judge_separability(X[:2], y[:2]))
     linearly separable: a hyperplane has every row on its side
     """
@@ -109,28 +88,38 @@ class Separability:
         out[list(self.rows)] = [a / self.denominator for a in self.numerators]
         return out
 
-    def verify(self, X: Any, y: Any) -> SeparabilityVerdict:
-        """Check the proof against the data, in exact arithmetic.
+    @verdict_of
+    def verify(self, X: Any, y: Any) -> Verdict:
+        """Check the proof against the data, in exact arithmetic; true if and only if what it says is proven.
 
-        ``X`` is taken in float64, as the machines take it. Rejected are: no proof at all, or one that does not belong
-        to the verdict (check "kind"); data or proof of a wrong shape ("shape"), NaN and infinity ("finite"); labels
-        that the proof does not know, or a class without rows ("labels"); a row on the wrong side or on the hyperplane
-        ("sides"); weights that are negative or do not sum to 1 ("weights"), or whose means differ ("means").
+        ``X`` is taken in float64, as the machines take it. Rejected are: a proof that does not belong to the verdict
+        (check "kind"); data or proof of a wrong shape ("shape"), NaN and infinity ("finite"); labels that the proof
+        does not know, or a class without rows ("labels"); a row on the wrong side or on the hyperplane ("sides");
+        weights that are negative or do not sum to 1 ("weights"), or whose means differ ("means"). Where neither could
+        be proven nothing is claimed, which is honest.
         """
+        checks = Checks()
         has_plane, has_weights = self.coef is not None, bool(self.rows or self.numerators)
-        if self.separable not in (True, False) or (has_plane, has_weights) != (self.separable, not self.separable):
-            return _rejected("kind", "there is no proof, or one of another kind than the verdict")
+        if self.separable is None and not has_plane and not has_weights:
+            return Verdict(Outcome.HONEST, "kind", {"kind": str(self)}, str(self))
+        right = self.separable in (True, False) and (has_plane, has_weights) == (self.separable, not self.separable)
+        if not checks.note("kind", right, "there is no proof, or one of another kind than the verdict"):
+            return checks.rejected()
         try:
             X = matrix(X)
         except (InputError, OverflowError) as error:
-            return _rejected("finite" if "NaN" in str(error) else "shape", str(error))
+            checks.note("finite" if "NaN" in str(error) else "shape", False, str(error))
+            return checks.rejected()
         labels = np.asarray(y).ravel()
-        if X.shape[0] != len(labels) or len(labels) != self.n_rows:
-            return _rejected("shape", f"it is about {self.n_rows} rows, X has {X.shape[0]} and y {len(labels)}")
+        fits = X.shape[0] == len(labels) == self.n_rows
+        about = f"it is about {self.n_rows} rows, X has {X.shape[0]} and y {len(labels)}"
+        if not checks.note("shape", fits, about):
+            return checks.rejected()
         sign = self._sides(labels)
-        if sign is None:
-            return _rejected("labels", "y has a label the proof does not know, or no row of one of the sides")
-        return self._check_hyperplane(X, sign) if self.separable else self._check_weights(X, sign)
+        known = "y has a label the proof does not know, or no row of one of the sides"
+        if not checks.note("labels", sign is not None, known) or sign is None:
+            return checks.rejected()
+        return self._check_hyperplane(X, sign, checks) if self.separable else self._check_weights(X, sign, checks)
 
     def _sides(self, labels: NDArray[Any]) -> Vector | None:
         """+1, −1, or 0 for rows left out."""
@@ -142,30 +131,29 @@ class Separability:
         no_twice = len(side) == 1 + len(self.negative) + len(self.left_out)
         return sign if no_twice and (sign > 0.0).any() and (sign < 0.0).any() else None
 
-    def _check_hyperplane(self, X: Any, sign: Vector) -> SeparabilityVerdict:
+    def _check_hyperplane(self, X: Any, sign: Vector, checks: Checks) -> Verdict:
         w, b = np.asarray(self.coef), self.intercept
-        if w.shape != X.shape[1:] or w.dtype not in (np.float32, np.float64) or not isinstance(b, float):
-            return _rejected("shape", f"the hyperplane is not made of {X.shape[1]} floating-point numbers and one more")
-        if not (np.isfinite(w).all() and np.isfinite(b)):
-            return _rejected("finite", "the hyperplane has NaN or infinity")
+        right = w.shape == X.shape[1:] and w.dtype in (np.float32, np.float64) and isinstance(b, float)
+        made = f"the hyperplane is not made of {X.shape[1]} floating-point numbers and one more"
+        if not checks.note("shape", right, made):
+            return checks.rejected()
+        finite = bool(np.isfinite(w).all() and np.isfinite(b))
+        if not checks.note("finite", finite, "the hyperplane has NaN or infinity"):
+            return checks.rejected()
         among = np.flatnonzero(sign)
         wrong = misplaced(X[among], sign[among], w.astype(np.float64), b)
-        if wrong is not None:
-            return _rejected("sides", f"row {among[wrong]} is not strictly on its side of the hyperplane")
-        return SeparabilityVerdict(
-            True, "", "verified in exact arithmetic: a hyperplane has every row strictly on its side"
-        )
+        row = "" if wrong is None else f"row {among[wrong]} is not strictly on its side of the hyperplane"
+        checks.note("sides", wrong is None, row)
+        return checks.proven("in exact arithmetic, a hyperplane has every row strictly on its side")
 
-    def _check_weights(self, X: Any, sign: Vector) -> SeparabilityVerdict:
+    def _check_weights(self, X: Any, sign: Vector, checks: Checks) -> Verdict:
         weights = Weights(self.rows, self.numerators, self.denominator)
-        if not are_convex(weights, sign):
-            return _rejected("weights", "the weights are not convex weights of rows of each class")
-        if not means_coincide(X, sign, weights):
-            return _rejected("means", "under the weights the means of the classes differ")
-        return SeparabilityVerdict(
-            True, "", "verified in exact arithmetic: the weighted means of both classes coincide, so no hyperplane "
-            "separates them",
-        )  # fmt: skip
+        if not checks.note("weights", are_convex(weights, sign), "they are not convex weights of rows of each class"):
+            return checks.rejected()
+        checks.note("means", means_coincide(X, sign, weights), "under the weights the means of the classes differ")
+        return checks.proven(
+            "in exact arithmetic, the weighted means of both classes coincide, so no hyperplane separates them"
+        )
 
     def __str__(self) -> str:
         if self.separable:
@@ -174,10 +162,6 @@ class Separability:
             return "not judged: the problem is too large for the linear program, or too close to call"
         n = len(self.rows)
         return f"not linearly separable: under convex weights on {n} rows the means of both classes coincide"
-
-
-def _rejected(check: str, why: str) -> SeparabilityVerdict:
-    return SeparabilityVerdict(False, check, f"REJECTED by the check '{check}': {why}")
 
 
 class NotSeparableError(ValueError):

@@ -11,12 +11,10 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.certificates.rounding import Interval
-from maxmargin.positions import check_positions, distinct
-from maxmargin.solution import relative_gap
+from maxmargin.positions import distinct
 
 Vector = NDArray[np.float64]
 
@@ -31,16 +29,17 @@ class Outcome(Enum):
 
 @dataclass(frozen=True)
 class Verdict:
-    """Result of a verification; true if and only if near-optimality is proven.
+    """Result of a verification, of whatever claim; true if and only if what it claims is proven.
 
     Attributes
     ----------
-    outcome : PROVEN (every claim holds and the gap is at most ``max_gap``), HONEST (every claim holds, but the gap is
-        larger) or REJECTED (a claim is false, or cannot be confirmed).
+    outcome : PROVEN (every claim holds and the gap, if there is one, is at most ``max_gap``), HONEST (every claim
+        holds, but the gap is larger, or nothing was claimed) or REJECTED (a claim is false, or cannot be confirmed).
     worst : the first check that failed, "gap" for an honest claim whose gap is too large, "" if all is well.
     checks : what was wrong with each check, in words; "" where nothing was.
+    statement : what was proven, in words; of an honest claim, what is missing.
     primal, dual : no hyperplane's objective is below ``dual``, and this one's is at most ``primal``: proven, in
-        floating point too. Not a number where a rejected claim could not even be computed.
+        floating point too. Not a number where the claim is about something else, or could not be computed.
     gap : their difference, relative as in :func:`~maxmargin.solution.relative_gap`.
     max_gap : the largest gap that counts as near-optimal.
     """
@@ -48,29 +47,34 @@ class Verdict:
     outcome: Outcome
     worst: str
     checks: dict[str, str]
-    primal: float
-    dual: float
-    gap: float
-    max_gap: float
+    statement: str = ""
+    primal: float = math.nan
+    dual: float = math.nan
+    gap: float = math.nan
+    max_gap: float = math.nan
 
     @property
     def accepted(self) -> bool:
-        """Whether near-optimality is proven."""
+        """Whether the claim is proven."""
         return self.outcome is Outcome.PROVEN
 
     def __bool__(self) -> bool:
         return self.accepted
 
     def __str__(self) -> str:
+        said = f"{self.worst}: {self.checks[self.worst]}" if self.outcome is Outcome.REJECTED else self.words
+        return f"{self.outcome.value}: {said}"
+
+    @property
+    def words(self) -> str:
+        """The statement, with the numbers of a gap."""
+        if math.isnan(self.gap):
+            return self.statement
         bounds = f"no hyperplane has an objective below {self.dual:.10g}; this one has {self.primal:.10g}"
         if self.outcome is Outcome.PROVEN:
-            return f"verified: {bounds} (relative gap {self.gap:.1e})"
-        if self.outcome is Outcome.HONEST:
-            return (
-                f"NOT PROVEN: the claims are honest, but the relative gap is {self.gap:.1e} where {self.max_gap:.0e} "
-                f"was asked for: {bounds}"
-            )
-        return f"REJECTED: {self.worst}: {self.checks[self.worst]}"
+            return f"{bounds} (relative gap {self.gap:.1e})"
+        asked = f"the relative gap is {self.gap:.1e} where {self.max_gap:.0e} was asked for"
+        return f"the claims are honest, but {asked}: {bounds}"
 
 
 @dataclass
@@ -90,10 +94,15 @@ class Checks:
 
     def rejected(self, max_gap: float = math.nan) -> Verdict:
         """The verdict where there is nothing to compute."""
-        nan = math.nan
-        return Verdict(Outcome.REJECTED, self.failed, self.found, nan, nan, nan, max_gap)
+        return Verdict(Outcome.REJECTED, self.failed, self.found, max_gap=max_gap)
 
-    def verdict(self, claim: Claimed, proven: Proven, null_primal: float, max_gap: float) -> Verdict:
+    def proven(self, statement: str) -> Verdict:
+        """The verdict on a claim without numbers: that it is true, unless a check failed."""
+        return self.rejected() if self.failed else Verdict(Outcome.PROVEN, "", self.found, statement)
+
+    def verdict(
+        self, claim: Claimed, proven: Proven, relative_gap: Callable[[float, float], float], max_gap: float
+    ) -> Verdict:
         """Compare what was claimed with what was recomputed."""
         upside_down = Interval(-proven.dual.high, -proven.dual.low)
         for name, value, found, wrong, farthest in (
@@ -107,14 +116,13 @@ class Checks:
                 apart = value - found.high
                 self.note(name, apart <= farthest, f"{shown}, {apart:.1e} from the value recomputed")
         primal, dual = min(claim.primal, proven.primal.high), max(claim.dual, proven.dual.low)
-        gap, claimed = (relative_gap(*pair, null_primal) for pair in ((primal, dual), (claim.primal, claim.dual)))
+        gap, claimed = relative_gap(primal, dual), relative_gap(claim.primal, claim.dual)
         same = math.isfinite(claim.gap) and abs(claim.gap - claimed) <= 1e-9 * claimed
         self.note("gap", same or claim.gap == claimed, f"{claim.gap:.3e} is claimed, the values say {claimed:.3e}")
         if self.failed:
-            return Verdict(Outcome.REJECTED, self.failed, self.found, primal, dual, gap, max_gap)
-        if not claimed <= max_gap:
-            return Verdict(Outcome.HONEST, "gap", self.found, primal, dual, claimed, max_gap)
-        return Verdict(Outcome.PROVEN, "", self.found, primal, dual, claimed, max_gap)
+            return Verdict(Outcome.REJECTED, self.failed, self.found, "", primal, dual, gap, max_gap)
+        outcome, worst = (Outcome.PROVEN, "") if claimed <= max_gap else (Outcome.HONEST, "gap")
+        return Verdict(outcome, worst, self.found, "", primal, dual, claimed, max_gap)
 
 
 @dataclass(frozen=True)
@@ -137,18 +145,6 @@ class Proven:
     def confirm(self, claim: Claimed) -> bool:
         """Whether both claims are theorems."""
         return claim.primal >= self.primal.high and claim.dual <= self.dual.low
-
-
-def plain_matrix(X: Any) -> Any:
-    """X in float64: CSR without repeated entries if it is sparse, an array otherwise."""
-    if sp.issparse(X):
-        check_positions(X)
-        X = sp.csr_array(X).astype(np.float64)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        return X
-    return np.asarray(X, dtype=np.float64)
 
 
 def plain_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector | None:
@@ -190,7 +186,7 @@ def verdict_of(verify: Callable[..., Verdict]) -> Callable[..., Verdict]:
 
 def all_finite(*parts: Any) -> bool:
     """Whether every number is finite."""
-    return all(bool(np.isfinite(part.data if sp.issparse(part) else part).all()) for part in parts)
+    return all(bool(np.isfinite(part).all()) for part in parts)
 
 
 def known_labels(labels: NDArray[Any], classes: NDArray[Any]) -> bool:

@@ -17,7 +17,7 @@ from maxmargin.data.errors import UnknownLabel
 from maxmargin.models.model import Model
 from maxmargin.models.scaling import Scaling
 from maxmargin.problem import Problem
-from maxmargin.solution import Status, relative_gap
+from maxmargin.solution import Status
 from maxmargin.svm import LinearSVC
 
 ROUNDING = 1e-12  # of sums over many rows, on another machine
@@ -128,9 +128,7 @@ def _verify(model: Model, X: Any, y: NDArray[Any], max_gap: float) -> Verdict:
     machine = LinearSVC(**params).fit(X, y, weight)
     own = machine.certificate_
     problem = Problem.from_arrays(X, y, sample_weight=weight, **params)
-    gap, claimed = (
-        relative_gap(certificate.primal, dual, problem.null_primal) for dual in (own.dual, certificate.dual)
-    )
+    gap, claimed = (problem.relative_gap(certificate.primal, dual) for dual in (own.dual, certificate.dual))
     verdict = replace(certificate, alpha=own.alpha, dual=own.dual, gap=gap).verify(X, y, weight, max_gap=max_gap)
     if verdict.outcome is Outcome.REJECTED:
         return verdict

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from maxmargin.certificates.arithmetic import CAREFUL
 from maxmargin.certificates.joint_arithmetic import JointTerms
-from maxmargin.certificates.rounding import Approximate, exact_combination_off, exact_scores_off, norm
+from maxmargin.certificates.rounding import Approximate, exact_combination_off, exact_scores_off, norm, size_by_squares
 from maxmargin.runtime import Execution
 from maxmargin.solution import relative_gap
 from maxmargin.solvers.claims import HALF, MATTERS, SMALL, Claim
@@ -29,14 +29,15 @@ Whole = NDArray[np.int64]
 def joint_claim(problem: JointProblem, point: JointPoint, tol: float, n_threads: int) -> Claim:
     """The strongest claim about a point that its certificate will confirm."""
     scale = problem.bias.value if problem.bias.penalised else 0.0
-    terms = JointTerms(problem.loss, problem.own[1], problem.cost, scale)
+    terms = JointTerms(problem.loss, problem.own[1], problem.cost, problem.n_classes, scale)
     alpha, moved = exactly_circulating(problem, point.alpha)
     if problem.nnz > SMALL and moved <= terms.most_moved(alpha.size):
         largest = math.sqrt(float(problem.squared_norms.max()))
         high = terms.primal_above(
             point.primal, point.W, point.b, problem.space.facts.longest_row, largest, factor=CAREFUL
         )
-        lost = CAREFUL * terms.dual_lost(point.dual, point.alpha, moved, point.induced, problem.squared_norms)
+        lengths = [size_by_squares(column, problem.squared_norms) for column in point.alpha.T]
+        lost = CAREFUL * terms.dual_lost(point.dual, point.alpha, moved, point.induced, lengths, largest)
         found = _claim(problem, alpha, high, point.dual - lost)
         if found.gap <= tol or (high - point.primal) + lost <= MATTERS * (found.primal - found.dual):
             return found

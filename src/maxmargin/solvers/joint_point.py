@@ -199,4 +199,4 @@ def _largest_circulation(F: Vector) -> Vector:
     out = np.zeros_like(F)
     if answer.x is not None:
         out[lines, columns] = np.clip(answer.x, 0.0, bounds[:, 1]) * size
-    return out
+    return np.minimum(out, F)

@@ -33,10 +33,10 @@ def proven(problem: Problem, point: Point) -> NDArray[np.bool_]:
     >>> proven(problem, recover(problem, np.array([0.0, 0.49, 0.49])))
     array([ True, False, False])
     """
-    apart = max(0.0, point.primal - point.dual)
+    apart = point.primal - point.dual
     if not problem.loss.has_box or not math.isfinite(apart):
         return np.zeros(problem.n_rows, dtype=bool)
-    radius = math.sqrt(2.0 * apart)
+    radius = math.sqrt(2.0 * max(0.0, apart))
     reach = radius * np.sqrt(problem.squared_norms + (problem.bias.value**2 if problem.bias.penalised else 0.0))
     low = high = reach
     if problem.bias.free:

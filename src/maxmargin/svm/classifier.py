@@ -17,7 +17,6 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.certificates import (
     CombinedCertificate,
-    JointCertificate,
     NotSeparableError,
     OptimalityCertificate,
     judge_separability,
@@ -195,7 +194,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         self.dual_coef_ = solution.alpha[self.support_].T
         self.n_iter_ = solution.n_iter
         self.solution_ = solution
-        self.certificate_ = JointCertificate(
+        self.certificate_ = OptimalityCertificate(
             coef=solution.W,
             intercept=solution.b,
             alpha=solution.alpha,

@@ -88,7 +88,7 @@ class LinearSVC(LinearClassifier):
         Iterations, epochs and Newton steps (of the machine that took most).
     solution_ : Solution, Solutions or JointSolution
         Objective values, gap, status, history, solver and the reason for its choice.
-    certificate_ : OptimalityCertificate, CombinedCertificate or JointCertificate
+    certificate_ : OptimalityCertificate or CombinedCertificate
         ``certificate_.verify(X, y)`` checks the claim from the data alone.
     steepness_ : float
         With ``probability=True``: p = 1/(1 + exp(−steepness_ · score)).
