@@ -7,10 +7,11 @@ does, and makes all objects of a class wait for each other besides.
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar, overload
+
+from maxmargin.process import n_forks
 
 Value = TypeVar("Value")
 
@@ -51,17 +52,6 @@ class kept_property(Generic[Value]):
         return value
 
 
-_n_forks = 0  # between this process and the first one
-
-
-def _count_fork() -> None:
-    global _n_forks
-    _n_forks += 1
-
-
-os.register_at_fork(after_in_child=_count_fork)
-
-
 class Kept(Generic[Value]):
     """One large value, computed by whoever needs it first; other threads wait for it, a forked child does not.
 
@@ -78,7 +68,7 @@ class Kept(Generic[Value]):
 
     def get(self, compute: Callable[[], Value]) -> Value:
         if self._value is None:
-            with self._locks.setdefault(_n_forks, threading.Lock()):
+            with self._locks.setdefault(n_forks(), threading.Lock()):
                 if self._value is None:
                     self._value = compute()
         return self._value

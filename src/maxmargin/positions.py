@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
 
@@ -97,7 +98,12 @@ def has_complex(array: NDArray[Any]) -> bool:
 
 
 def check_positions(X: Any) -> None:
-    """Raise InputError if a sparse matrix is not made as its format says, or names a row or column it does not have."""
+    """Raise InputError if a sparse matrix is not made as its format says, or names a row or column it does not have.
+
+    Anything else is left to those who make an array of it.
+    """
+    if not sp.issparse(X):
+        return
     checks = {
         "csr": _check_rows,
         "csc": _check_columns,

@@ -86,21 +86,19 @@ class Problem:
         if len(data.classes) > 2:
             known = ", ".join(repr(c) for c in data.classes[:4].tolist()) + (", …" if len(data.classes) > 4 else "")
             raise InputError(f"two classes are needed here, y has {len(data.classes)} ({known})")
-        return cls.of_labels(data, 1, C=C, loss=chosen, penalty=penalty, bias=bias)
+        hard = np.inf == C
+        check_penalty(penalty, chosen, hard)
+        cost = costs_of(data.space, data.weight, C)
+        return cls.of_labels(data, 1, cost, loss=chosen, penalty=penalty, bias=bias, hard=hard)
 
     @classmethod
     def of_labels(
-        cls, data: LabelledRows, positive: int, *, C: float, loss: Loss, penalty: str = "l2", bias: Bias
-    ) -> Problem:
-        """One class against all others."""
+        cls, data: LabelledRows, positive: int, cost: Vector, *, loss: Loss, penalty: str = "l2", bias: Bias,
+        hard: bool = False,
+    ) -> Problem:  # fmt: skip
+        """One class against all others, at the costs of :func:`costs_of`."""
         signs = np.where(data.position == positive, 1.0, -1.0)
         classes = data.classes if len(data.classes) == 2 else np.array([False, True])
-        hard = np.inf == C
-        with np.errstate(over="ignore"):
-            cost = (data.weight > 0.0).astype(np.float64) if hard else C * data.weight
-        check_costs(cost)
-        check_sizes(data.space, cost)
-        check_penalty(penalty, loss, hard)
         return cls(data.space, signs, cost, loss, bias, classes, penalty, hard)
 
     @classmethod
@@ -126,10 +124,7 @@ class Problem:
         bias = make_bias(fit_intercept, penalize_intercept, intercept_scaling)
         space = check_rows(X, n_threads)
         target = check_targets(y, space.n)
-        with np.errstate(over="ignore"):
-            cost = C * check_weights(sample_weight, space.n)
-        check_costs(cost)
-        check_sizes(space, cost)
+        cost = costs_of(space, check_weights(sample_weight, space.n), C)
         if float(np.abs(target).max()) * max(1.0, float(cost.sum())) > 1e140:
             raise InputError("the largest |y| times the total cost is too large for float64 arithmetic; scale y")
         return cls(space, target, cost, chosen, bias, np.empty(0))
@@ -203,6 +198,15 @@ class Problem:
         """Primal value, given R(w) and the scores ⟨w, x_i⟩ + b."""
         of_bias = 0.5 * (b / self.bias.value) ** 2 if self.bias.penalised else 0.0
         return penalty + of_bias + float(self.cost @ self.loss.value(scores, self.y))
+
+
+def costs_of(space: Rows, weight: Vector, C: float) -> Vector:
+    """C times the weights, checked; without slack, C = infinity, 1 for every row that counts."""
+    with np.errstate(over="ignore"):
+        cost = (weight > 0.0).astype(np.float64) if np.inf == C else C * weight
+    check_costs(cost)
+    check_sizes(space, cost)
+    return cost
 
 
 def margin_loss(loss: Any) -> Loss:

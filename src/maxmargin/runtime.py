@@ -1,4 +1,4 @@
-"""The process around a fit: threads, the borrowed BLAS, the watch, and what was compiled."""
+"""What surrounds a fit: how many threads, how passes are made, the watch, and jobs side by side."""
 
 from __future__ import annotations
 
@@ -12,12 +12,10 @@ from dataclasses import dataclass
 from functools import cache
 from numbers import Integral
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import Any, Generic, TypeVar
 
 # At once and not within a fit: a process that is forked while another thread imports can never import the same.
 from joblib import cpu_count
-from threadpoolctl import ThreadpoolController
 
 import maxmargin._core as _core
 
@@ -25,7 +23,6 @@ Progress = Callable[[int, float, float], bool | None]
 Result = TypeVar("Result")
 
 LOOK_SECONDS = 0.1  # how often a thread that waits for others sees to listeners and Ctrl-C
-FORK_SECONDS = 1.0  # how long a fork may wait until no thread sets BLAS's number of threads
 
 
 def effective_threads(n_threads: int | None = None) -> int:
@@ -95,94 +92,6 @@ class Execution:
         if self.meter is not None:
             self.meter.spent += cost
             self.meter.reads += reads
-
-
-class BlasGuard:
-    """Holds BLAS at one thread while at least one fit is running in this process.
-
-    Two overlapping ``threadpool_limits`` restore in the wrong order, and threadpoolctl lets only one Python thread
-    set limits at a time; counting entries and setting the libraries directly has neither problem. Results are the
-    same bits for any number of our own threads only while BLAS starts none.
-    """
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._depth = 0
-        self._libraries: list[Any] | None = None
-        self._before: list[int] | None = None  # not None: the libraries are held at one thread
-        self._forking: int | None = None  # the thread that forks and has the lock for it
-
-    def __enter__(self) -> BlasGuard:
-        with self._lock:
-            self._depth += 1
-            try:
-                if self._before is None:
-                    self._before = [library.get_num_threads() for library in self._found()]
-                self._set([1] * len(self._before))
-                return self
-            except BaseException:  # Ctrl-C, too, must not leave the count wrong
-                self._depth -= 1
-                self._release()
-                raise
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        with self._lock:
-            # Entered before a fork and left in the child, the count is 0 already.
-            self._depth = max(0, self._depth - 1)
-            self._release()
-
-    def _release(self) -> None:
-        if self._depth == 0 and self._before is not None:
-            self._set(self._before)
-            self._before = None
-
-    def _found(self) -> list[Any]:
-        if self._libraries is None:
-            # SciPy's BLAS must be loaded before the controller looks for it.
-            import scipy.linalg.cython_blas  # noqa: F401
-
-            self._libraries = ThreadpoolController().select(user_api="blas").lib_controllers
-        return self._libraries
-
-    def _set(self, counts: list[int]) -> None:
-        for library, count in zip(self._found(), counts, strict=True):
-            # OpenBLAS has one pool per process; its controller's public setter obeys one Python thread only.
-            getattr(library, "_real_set_num_threads", library.set_num_threads)(count)
-
-    def before_fork(self) -> None:
-        """Let no thread be within BLAS's own locks, which a child would inherit."""
-        if self._lock.acquire(timeout=FORK_SECONDS):
-            self._forking = threading.get_ident()
-
-    def after_fork_in_parent(self) -> None:
-        if self._forking == threading.get_ident():
-            self._forking = None
-            self._lock.release()
-
-    def after_fork_in_child(self) -> None:
-        """In a forked child the fits of the parent's other threads do not exist."""
-        self._lock = threading.Lock()
-        self._forking = None
-        self._depth = 0
-        self._release()
-
-
-blas_guard = BlasGuard()
-os.register_at_fork(
-    before=blas_guard.before_fork,
-    after_in_parent=blas_guard.after_fork_in_parent,
-    after_in_child=blas_guard.after_fork_in_child,
-)
-
-
-@cache
-def borrowed_blas() -> _core.Blas:
-    """``dsyrk`` and ``dgemm`` of SciPy's BLAS."""
-    from scipy.linalg import cython_blas
-
-    return _core.Blas.borrow(cython_blas.__pyx_capi__["dsyrk"], cython_blas.__pyx_capi__["dgemm"])
 
 
 class Watch:

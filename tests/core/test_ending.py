@@ -11,7 +11,8 @@ import pytest
 
 from maxmargin import _core
 from maxmargin.kept import Kept, kept_property
-from maxmargin.runtime import SideBySide, blas_guard
+from maxmargin.process import blas_guard
+from maxmargin.runtime import SideBySide
 from maxmargin.space import Rows
 from maxmargin.svm import LinearSVC
 from tests.conftest import tall
@@ -99,7 +100,7 @@ def test_a_child_forked_while_a_kept_value_is_computed_computes_its_own():
 def test_no_child_is_forked_within_the_locks_of_blas(monkeypatch):
     slow, order = Pausing(blas_guard._set), []
     monkeypatch.setattr(blas_guard, "_set", slow)
-    monkeypatch.setattr("maxmargin.runtime.FORK_SECONDS", 120.0)
+    monkeypatch.setattr("maxmargin.process.FORK_SECONDS", 120.0)
 
     def enter_and_leave():
         with blas_guard:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from maxmargin import _core
-from maxmargin.runtime import blas_guard, borrowed_blas
+from maxmargin.process import blas_guard, borrowed_blas
 from tests.core.rows import KINDS, make, near
 
 SIZES = [(1, 1), (7, 17), (257, 5), (2049, 3), (5000, 33)]

@@ -17,7 +17,8 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from maxmargin import _core
-from maxmargin.runtime import Watch, blas_guard, borrowed_blas, core_info, effective_threads
+from maxmargin.process import blas_guard, borrowed_blas
+from maxmargin.runtime import Watch, core_info, effective_threads
 
 
 def python(code, *arguments, **environment):

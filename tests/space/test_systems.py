@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import _core
-from maxmargin.runtime import Execution, Watch, borrowed_blas
+from maxmargin.process import borrowed_blas
+from maxmargin.runtime import Execution, Watch
 from maxmargin.space import Bias, Rows
 from maxmargin.space.systems import NormalCache
 

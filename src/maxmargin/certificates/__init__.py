@@ -7,6 +7,7 @@ from maxmargin.certificates.separability import (
     NotSeparableError,
     Separability,
     judge_separability,
+    through_origin,
 )
 from maxmargin.certificates.verdict import Outcome, Verdict
 
@@ -19,4 +20,5 @@ __all__ = [
     "Separability",
     "Verdict",
     "judge_separability",
+    "through_origin",
 ]

@@ -17,9 +17,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.certificates.arithmetic import Terms, arithmetic_of, class_costs
 from maxmargin.certificates.blocks import Block, blocks, readable
-from maxmargin.certificates.joint_arithmetic import JointTerms
+from maxmargin.certificates.joint_terms import JointTerms
+from maxmargin.certificates.losses import arithmetic_of, class_costs
+from maxmargin.certificates.terms import Terms
 from maxmargin.certificates.verdict import (
     Checks,
     Claimed,

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.certificates.arithmetic import class_costs
 from maxmargin.certificates.blocks import readable
 from maxmargin.certificates.claim import Job, recompute
+from maxmargin.certificates.losses import class_costs
 from maxmargin.certificates.optimality import OptimalityCertificate
 from maxmargin.certificates.verdict import (
     Checks,

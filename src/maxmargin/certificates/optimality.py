@@ -8,7 +8,7 @@ are coupled, with p_i a point of the probability simplex and multipliers alpha_i
 
 where g(p) = p_y − 1 for the joint hinge (Crammer and Singer) and g(p) = Σ p ln p for the multinomial loss. Free biases
 ask for Σ alpha sign = 0, or Σ_i alpha_im = 0 for every class m. Nothing of the solvers, the losses or the core is used
-here. What rounding may have changed is part of the proof: see :mod:`~maxmargin.certificates.arithmetic`.
+here. What rounding may have changed is part of the proof: see :mod:`~maxmargin.certificates.terms`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.certificates.arithmetic import Terms
 from maxmargin.certificates.blocks import Block, ExactSum
 from maxmargin.certificates.claim import Claim
-from maxmargin.certificates.joint_arithmetic import JointTerms
+from maxmargin.certificates.joint_terms import JointTerms
 from maxmargin.certificates.rounding import (
     NEARLY,
     TINY,
@@ -36,6 +35,7 @@ from maxmargin.certificates.rounding import (
     norm,
     scores_off,
 )
+from maxmargin.certificates.terms import Terms
 from maxmargin.certificates.verdict import Checks, Proven
 
 Vector = NDArray[np.float64]

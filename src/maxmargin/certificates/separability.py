@@ -230,6 +230,23 @@ def judge_separability(
     return answer if found is None else replace(answer, separable=True, coef=found[0], intercept=found[1])
 
 
+def through_origin(X: Any, y: Vector, *, max_seconds: float) -> tuple[Vector | None, float]:
+    """A hyperplane ⟨w, x⟩ = 0 that separates rows of labels −1 and +1, or None.
+
+    It separates the rows y x from their mirror images −y x. Where there is none, that is an error.
+    """
+    X = matrix(X)
+    turned = X.multiply(y[:, None]).tocsr() if sp.issparse(X) else X * y[:, None]
+    stack = sp.vstack if sp.issparse(X) else np.vstack
+    mirrored = judge_separability(stack([turned, -turned]), np.repeat([1.0, -1.0], len(y)), max_seconds=max_seconds)
+    if mirrored.separable is False:
+        raise InputError(
+            "C=inf with fit_intercept=False asks for a hyperplane through the origin without any slack, but there is "
+            "none, proven in exact arithmetic. Use a finite C, or fit_intercept=True."
+        )
+    return mirrored.coef, 0.0
+
+
 def _search(X: Any, sign: Vector, max_seconds: float) -> Weights | tuple[Vector, float] | None:
     """A proof of either kind that has been checked, or None."""
     direction, near, timed_out = _in_floating_point(X, sign, max_seconds)

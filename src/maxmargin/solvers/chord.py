@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, blas_guard
+from maxmargin.process import blas_guard
+from maxmargin.runtime import Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.claims import AIM, claim
 from maxmargin.solvers.newton import Newton

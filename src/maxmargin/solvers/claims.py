@@ -2,7 +2,7 @@
 
 A solver steers by computed differences; what the user sees, and a certificate verifies, is stated here, once per fit.
 The multipliers are first rounded so that they are feasible exactly: with a free bias Σ alpha sign = 0 to the last bit.
-Then :class:`~maxmargin.certificates.arithmetic.Terms` bounds both objectives from the products that the solver has;
+Then :class:`~maxmargin.certificates.terms.Terms` bounds both objectives from the products that the solver has;
 where those lose too much, products of twice the working precision replace them.
 """
 
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
-from maxmargin.certificates.arithmetic import CAREFUL, Terms, arithmetic_of, most_moved
+from maxmargin.certificates.losses import arithmetic_of
 from maxmargin.certificates.rounding import (
     NEARLY,
     TINY,
@@ -27,6 +27,7 @@ from maxmargin.certificates.rounding import (
     gamma,
     norm,
 )
+from maxmargin.certificates.terms import CAREFUL, Terms, most_moved
 from maxmargin.problem import Problem
 from maxmargin.runtime import Execution
 

@@ -23,8 +23,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
-from maxmargin.inputs import LabelledRows, check_costs, check_sizes, positive_number
-from maxmargin.runtime import Execution, Watch, blas_guard, effective_threads
+from maxmargin.inputs import LabelledRows
+from maxmargin.problem import costs_of
+from maxmargin.process import blas_guard
+from maxmargin.runtime import Execution, Watch, effective_threads
 from maxmargin.solution import History, Status
 from maxmargin.solvers.joint_claims import joint_claim
 from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
@@ -79,10 +81,8 @@ class JointSolution:
 
 
 def joint_problem(data: LabelledRows, *, C: float, loss: str, bias: Bias) -> JointProblem:
-    """All classes of labelled rows, checked."""
-    cost = positive_number("C", C) * data.weight
-    check_costs(cost)
-    check_sizes(data.space, cost)
+    """All classes of labelled rows."""
+    cost = costs_of(data.space, data.weight, C)
     return JointProblem(data.space, data.position.astype(np.int32), cost, loss, bias, len(data.classes))
 
 

@@ -14,9 +14,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.certificates.arithmetic import CAREFUL
-from maxmargin.certificates.joint_arithmetic import JointTerms
+from maxmargin.certificates.joint_terms import JointTerms
 from maxmargin.certificates.rounding import Approximate, exact_combination_off, exact_scores_off, norm, size_by_squares
+from maxmargin.certificates.terms import CAREFUL
 from maxmargin.runtime import Execution
 from maxmargin.solution import relative_gap
 from maxmargin.solvers.claims import HALF, MATTERS, SMALL, Claim

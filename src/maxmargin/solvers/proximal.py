@@ -23,7 +23,8 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.positions import distinct
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, blas_guard
+from maxmargin.process import blas_guard
+from maxmargin.runtime import Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.line_search import exact_step
 from maxmargin.solvers.newton import SAMPLE_TOL, sample_rows, worth_sampling

@@ -11,7 +11,8 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from maxmargin.problem import Problem
-from maxmargin.runtime import Execution, Watch, blas_guard
+from maxmargin.process import blas_guard
+from maxmargin.runtime import Execution, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.multipliers import MethodOfMultipliers
 from maxmargin.solvers.points import LOOSE, Point, better, recover, recover_start

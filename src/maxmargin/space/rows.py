@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.kept import Kept, kept_property
-from maxmargin.runtime import Execution, borrowed_blas
+from maxmargin.process import borrowed_blas
+from maxmargin.runtime import Execution
 from maxmargin.space import prices
 from maxmargin.space.span import SpanOfRows
 

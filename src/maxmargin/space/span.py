@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.linalg.cython_blas  # noqa: F401 - for borrowed_blas: a fit itself must not import
 import scipy.linalg.lapack as lapack
 from numpy.typing import NDArray
 

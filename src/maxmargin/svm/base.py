@@ -6,17 +6,14 @@ from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.callback import CallbackSupportMixin
-from sklearn.linear_model._base import SparseCoefMixin
 from sklearn.utils import check_random_state
 
 from maxmargin.estimators import ConvergenceWarning, VersionedState, warn
+from maxmargin.foreign import CallbackSupportMixin, SparseCoefMixin
 from maxmargin.inputs import positive_number
 from maxmargin.problem import Problem
-from maxmargin.runtime import effective_threads
 from maxmargin.solution import Solution, Solutions, Status
 from maxmargin.solvers import SOLVERS, Solver, make_solver
 
@@ -51,7 +48,6 @@ class CertifiedMachine(VersionedState, CallbackSupportMixin, SparseCoefMixin, Ba
             raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}")
         if not isinstance(self.verbose, Real) or self.verbose < 0:
             raise ValueError(f"verbose must be a number of at least 0, got {self.verbose!r}")
-        effective_threads(self.n_threads)
         if not isinstance(self.solver, str) or (self.solver != "auto" and self.solver not in SOLVERS):
             raise ValueError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, got {self.solver!r}")
         if self.penalize_intercept and not self.fit_intercept:
@@ -114,6 +110,12 @@ class CertifiedMachine(VersionedState, CallbackSupportMixin, SparseCoefMixin, Ba
 
     def densify(self) -> Any:
         """Store ``coef_`` as a dense array, the default."""
-        if sp.issparse(getattr(self, "coef_", None)):
+        if hasattr(getattr(self, "coef_", None), "toarray"):
             super().densify()
         return self
+
+    @property
+    def _dense_coef(self) -> Vector:
+        """``coef_`` as an array, whatever ``sparsify`` made of it."""
+        coef: Any = self.coef_
+        return np.asarray(coef.toarray() if hasattr(coef, "toarray") else coef)

@@ -8,11 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
-from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils.multiclass import _ovr_decision_function
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.certificates import (
@@ -20,8 +17,10 @@ from maxmargin.certificates import (
     NotSeparableError,
     OptimalityCertificate,
     judge_separability,
+    through_origin,
 )
 from maxmargin.estimators import one_column
+from maxmargin.foreign import LinearClassifierMixin, forget_listeners, ovr_decision_function
 from maxmargin.inputs import LabelledRows, check_weights, positive_number
 from maxmargin.losses import Loss
 from maxmargin.positions import check_positions
@@ -67,15 +66,15 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         bias = make_bias(self.fit_intercept, self.penalize_intercept, self.intercept_scaling)
         C = positive_number("C", self.C, infinite=True)
         check_penalty(self.penalty, loss, hard=math.isinf(C))
-        data = LabelledRows.from_arrays(X, y, sample_weight, self.class_weight)
+        n_threads = effective_threads(self.n_threads)
+        validate_data(self, X, skip_check_array=True)  # names and number of columns, for predict
+        data = LabelledRows.from_arrays(X, y, sample_weight, self.class_weight, n_threads)
         self._fitted_scheme = scheme = self._scheme(len(data.classes))
         progress.begin(X, y)
-        n_threads = effective_threads(self.n_threads)
         if scheme == self._joint and len(data.classes) > 2:
             interrupted = self._fit_joint(data, C, bias, n_threads, progress)
         else:
             interrupted = self._fit_machines(data, scheme, C, loss, bias, n_threads, progress)
-        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         self._n_rows_seen = len(data.position)
         # For whoever certifies the saved model.
         self._sample_weight = None if sample_weight is None else check_weights(sample_weight, len(data.position))
@@ -224,7 +223,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         for part in range(n_folds):
             learn, test = np.flatnonzero((fold >= 0) & (fold != part)), np.flatnonzero(fold == part)
             other = clone(self).set_params(probability=False, verbose=0, warm_start=False)
-            other.__dict__.pop("_skl_callbacks", None)  # listeners hear of one fit, not of six
+            forget_listeners(other)  # they hear of one fit, not of six
             other._fit(data.space.X[learn], np.asarray(y)[learn], weight[learn])
             scores.append(np.asarray(other.decision_function(data.space.X[test])))
             rows.append(test)
@@ -251,16 +250,14 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
 
     def decision_function(self, X: Any) -> Any:
         """Scores ⟨w, x⟩ + b: one per row for two classes (positive means ``classes_[1]``), one per class for more."""
-        if sp.issparse(X):
-            check_positions(X)
+        check_positions(X)
         if getattr(self, "_fitted_scheme", "ovr") != "ovo" or len(self.classes_) <= 2:
             return super().decision_function(X)
         check_is_fitted(self)
         X = validate_data(self, X, accept_sparse="csr", reset=False)
-        coef: Any = self.coef_
-        scores = np.asarray(X @ (coef.toarray() if sp.issparse(coef) else coef).T) + self.intercept_
+        scores = np.asarray(X @ self._dense_coef.T) + self.intercept_
         # The second class of a pair is the positive one.
-        return _ovr_decision_function(scores > 0.0, scores, len(self.classes_))
+        return ovr_decision_function(scores > 0.0, scores, len(self.classes_))
 
     def predict(self, X: Any) -> Any:
         """The class of each row; a score of exactly 0 goes to ``classes_[0]``."""
@@ -330,7 +327,7 @@ def separated_anyway(task: Task, solution: Solution, labels: dict[str, Any], n_r
         )
     where, w, b = "", verdict.coef, verdict.intercept
     if not problem.bias.value:
-        where, (w, b) = " through the origin", _through_origin(X, y)
+        where, (w, b) = " through the origin", through_origin(X, y, max_seconds=60.0)
     if w is None:
         raise ValueError(
             f"C=inf asks for a hyperplane{where} without any slack. None was found, and the proof that there is none "
@@ -345,16 +342,3 @@ def separated_anyway(task: Task, solution: Solution, labels: dict[str, Any], n_r
             "Subtract a constant from columns with an offset, scale the columns, or use a finite C."
         )
     return replace(found, status=Status.NUMERICAL_LIMIT, solver=solution.solver, reason=solution.reason)
-
-
-def _through_origin(X: Any, y: Vector) -> tuple[Vector | None, float]:
-    """A hyperplane ⟨w, x⟩ = 0 that separates: one that separates the rows y x from their mirror images −y x."""
-    turned = X.multiply(y[:, None]).tocsr() if sp.issparse(X) else X * y[:, None]
-    stack = sp.vstack if sp.issparse(X) else np.vstack
-    mirrored = judge_separability(stack([turned, -turned]), np.repeat([1.0, -1.0], len(y)), max_seconds=60.0)
-    if mirrored.separable is False:
-        raise ValueError(
-            "C=inf with fit_intercept=False asks for a hyperplane through the origin without any slack, but there is "
-            "none, proven in exact arithmetic. Use a finite C, or fit_intercept=True."
-        )
-    return mirrored.coef, 0.0

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.callback import with_callbacks
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin.foreign import with_callbacks
 from maxmargin.losses import Loss
 from maxmargin.problem import margin_loss
 from maxmargin.svm.base import Vector

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.callback import with_callbacks
 
+from maxmargin.foreign import with_callbacks
 from maxmargin.losses import LOSSES, Loss
 from maxmargin.svm.base import Vector
 from maxmargin.svm.calibration import ahead, probabilities

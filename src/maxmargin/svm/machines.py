@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from maxmargin.inputs import LabelledRows
 from maxmargin.losses import Loss
-from maxmargin.problem import Problem
+from maxmargin.problem import Problem, costs_of
 from maxmargin.runtime import Progress, SideBySide, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Solver
@@ -39,17 +39,17 @@ class Task:
 
 
 def split(data: LabelledRows, multi_class: str, *, C: float, loss: Loss, penalty: str, bias: Bias) -> list[Task]:
-    """Two classes make one problem; more make one per class ("ovr") or one per pair ("ovo")."""
-    options: dict[str, Any] = {"C": C, "loss": loss, "penalty": penalty, "bias": bias}
-    n_classes = len(data.classes)
+    """Two classes make one problem; more make one per class ("ovr") or one per pair ("ovo"), at the same costs."""
+    options: dict[str, Any] = {"loss": loss, "penalty": penalty, "bias": bias, "hard": np.inf == C}
+    n_classes, cost = len(data.classes), costs_of(data.space, data.weight, C)
     if n_classes == 2:
-        return [Task(Problem.of_labels(data, 1, **options))]
+        return [Task(Problem.of_labels(data, 1, cost, **options))]
     if multi_class == "ovr":
-        return [Task(Problem.of_labels(data, positive, **options)) for positive in range(n_classes)]
+        return [Task(Problem.of_labels(data, positive, cost, **options)) for positive in range(n_classes)]
     tasks = []
     for first_class, second_class in itertools.combinations(range(n_classes), 2):
         part, chosen = data.pair(first_class, second_class)
-        tasks.append(Task(Problem.of_labels(part, 1, **options), chosen))
+        tasks.append(Task(Problem.of_labels(part, 1, cost[chosen], **options), chosen))
     return tasks
 
 

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
+from maxmargin.foreign import listeners_of
+
 N_CHUNKS = 20
 Listener = Callable[[int, float, float], None]
 _listener: ContextVar[Listener | None] = ContextVar("maxmargin_listener", default=None)
@@ -42,7 +44,7 @@ class FitProgress:
     def __init__(self, estimator: Any, verbose: int, tol: float) -> None:
         self.estimator, self.verbose, self.tol = estimator, verbose, tol
         self.context = estimator._init_callback_context(max_subtasks=N_CHUNKS)
-        self.heard = bool(getattr(estimator, "_skl_callbacks", None))
+        self.heard = bool(listeners_of(estimator))
         self.done = 0
         self.stop = False
 

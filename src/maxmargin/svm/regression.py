@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
-from sklearn.callback import with_callbacks
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.certificates import OptimalityCertificate
 from maxmargin.estimators import one_column
+from maxmargin.foreign import with_callbacks
 from maxmargin.positions import check_positions
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
@@ -152,6 +151,8 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
         if y is None:
             raise ValueError("LinearSVR requires y to be passed, but the target y is None")
         progress = FitProgress(self, self.verbose, self.tol)
+        n_threads = effective_threads(self.n_threads)
+        validate_data(self, X, skip_check_array=True)  # names and number of columns, for predict
         problem = Problem.regression(
             X,
             one_column(y),
@@ -162,14 +163,14 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
             fit_intercept=self.fit_intercept,
             penalize_intercept=self.penalize_intercept,
             intercept_scaling=self.intercept_scaling,
+            n_threads=n_threads,
         )
         start = self._previous(1, problem.n_rows)[0]
         progress.begin(X, y)
         watch = Watch(self.max_seconds, progress)
-        solver = self._make_solver(problem, effective_threads(self.n_threads), self._seed())
+        solver = self._make_solver(problem, n_threads, self._seed())
         with undisturbed(problem.space):
             solution = solver.solve(problem, start=start, watch=watch)
-        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         self._store(problem, solution)
         if solution.status is Status.INTERRUPTED and not watch.stop_requested:
             raise KeyboardInterrupt
@@ -204,12 +205,9 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
     def predict(self, X: Any) -> Vector:
         """⟨w, x⟩ + b of every row."""
         check_is_fitted(self)
-        if sp.issparse(X):
-            check_positions(X)
+        check_positions(X)
         X = validate_data(self, X, accept_sparse=["csr", "csc", "coo"], reset=False)
-        coef: Any = self.coef_
-        coef = coef.toarray().ravel() if sp.issparse(coef) else coef
-        return np.asarray(np.asarray(X @ coef).ravel() + self.intercept_[0])
+        return np.asarray(np.asarray(X @ self._dense_coef.ravel()).ravel() + self.intercept_[0])
 
     def slacks(self, X: Any, y: Any) -> Vector:
         """max(0, |y − f(x)| − ε) of each row: how far it lies outside the tube."""

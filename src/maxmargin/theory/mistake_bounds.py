@@ -19,7 +19,7 @@ from scipy.optimize import linprog, minimize_scalar
 
 from maxmargin.certificates import judge_separability
 from maxmargin.inputs import LabelledRows, number_in, positive_number
-from maxmargin.problem import Problem, margin_loss
+from maxmargin.problem import Problem, costs_of, margin_loss
 from maxmargin.solution import Status
 from maxmargin.solvers import make_solver
 from maxmargin.space import Bias
@@ -314,14 +314,16 @@ def _squared_sizes(X: Any) -> Vector:
 
 
 def _solve(data: LabelledRows, C: float, bias: Bias, loss: str = "squared_hinge") -> tuple[Vector, float]:
-    problem = Problem.of_labels(data, 1, C=C, loss=margin_loss(loss), penalty="l2", bias=bias)
+    cost = costs_of(data.space, data.weight, C)
+    problem = Problem.of_labels(data, 1, cost, loss=margin_loss(loss), bias=bias, hard=np.inf == C)
     solution = make_solver(problem, "auto", tol=1e-9, max_iter=10000, n_threads=None).solve(problem)
     return solution.w, solution.b
 
 
 def _widest(data: LabelledRows, bias: Bias) -> tuple[Vector, float] | None:
     """The separating hyperplane of largest margin, or a separating one; None if there is none."""
-    problem = Problem.of_labels(data, 1, C=math.inf, loss=margin_loss("hinge"), penalty="l2", bias=bias)
+    cost = costs_of(data.space, data.weight, math.inf)
+    problem = Problem.of_labels(data, 1, cost, loss=margin_loss("hinge"), bias=bias, hard=True)
     solution = make_solver(problem, "auto", tol=1e-9, max_iter=10000, n_threads=None).solve(problem)
     if solution.status is not Status.INFEASIBLE:
         return solution.w, solution.b

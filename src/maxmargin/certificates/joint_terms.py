@@ -1,6 +1,6 @@
 """Primal and dual objective of all classes of a joint machine, with everything that rounding may have changed.
 
-The same as :mod:`~maxmargin.certificates.arithmetic` for machines whose rows have one score per class.
+The same as :mod:`~maxmargin.certificates.terms` for machines whose rows have one score per class.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.certificates.arithmetic import FARTHEST, STEEPEST, VANISHING, chunks, x_log_x
+from maxmargin.certificates.losses import x_log_x
 from maxmargin.certificates.rounding import (
     ELEMENTARY,
     NEARLY,
@@ -27,6 +27,7 @@ from maxmargin.certificates.rounding import (
     total,
     two_sum,
 )
+from maxmargin.certificates.terms import FARTHEST, STEEPEST, VANISHING, chunks
 
 Vector = NDArray[np.float64]
 
