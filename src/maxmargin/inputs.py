@@ -21,7 +21,7 @@ from maxmargin.positions import (
     shown,
 )
 from maxmargin.runtime import effective_threads
-from maxmargin.space import Rows
+from maxmargin.space import Rows, Space
 
 Vector = NDArray[np.float64]
 
@@ -360,7 +360,7 @@ def check_class_weights(weight: Vector, position: NDArray[np.intp], classes: NDA
         raise InputError(f"every sample of class {label!r} has weight zero; {all_of_them} need some weight above zero")
 
 
-def check_sizes(rows: Rows, cost: Vector) -> None:
+def check_sizes(rows: Space, cost: Vector) -> None:
     """Σ cost ‖x‖² must be far from overflow, or no objective can be computed."""
     largest = rows.facts.largest
     with np.errstate(over="ignore"):

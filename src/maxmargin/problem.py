@@ -28,7 +28,7 @@ from maxmargin.kept import kept_property
 from maxmargin.losses import LOSSES, DualBox, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive, slack_power
 from maxmargin.positions import InputError
 from maxmargin.solution import relative_gap
-from maxmargin.space import Bias, Rows
+from maxmargin.space import Bias, Space
 
 Vector = NDArray[np.float64]
 
@@ -52,7 +52,7 @@ class Problem:
     (array([-1.,  1.]), array([2., 2.]))
     """
 
-    space: Rows
+    space: Space
     y: Vector
     cost: Vector
     loss: Loss
@@ -200,7 +200,7 @@ class Problem:
         return penalty + of_bias + float(self.cost @ self.loss.value(scores, self.y))
 
 
-def costs_of(space: Rows, weight: Vector, C: float) -> Vector:
+def costs_of(space: Space, weight: Vector, C: float) -> Vector:
     """C times the weights, checked; without slack, C = infinity, 1 for every row that counts."""
     with np.errstate(over="ignore"):
         cost = (weight > 0.0).astype(np.float64) if np.inf == C else C * weight

@@ -29,11 +29,12 @@ from maxmargin.certificates import OptimalityCertificate
 from maxmargin.certificates.rounding import UNIT, Interval, combination_off, square_norm
 from maxmargin.inputs import positive_number
 from maxmargin.problem import Problem
-from maxmargin.runtime import Watch, effective_threads
+from maxmargin.runtime import Execution, Watch, effective_threads
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Newton
 from maxmargin.solvers.choice import Relay, high_dimensional, turns
 from maxmargin.solvers.chord import Chord
+from maxmargin.space import in_memory
 from maxmargin.undisturbed import undisturbed
 
 Vector = NDArray[np.float64]
@@ -153,7 +154,7 @@ def svm_path(
     points: list[tuple[float, Solution]] = []
     status = Status.CONVERGED
     values = checked_values(Cs).tolist()
-    with undisturbed(walk.unit.space):
+    with undisturbed(in_memory(walk.unit.space)):
         for C in values:
             points.append((C, walk.solve(C, points[-1] if points else None)))
             if status is Status.CONVERGED and points[-1][1].status in STOPPED:
@@ -212,7 +213,7 @@ def cover_C(
         X, y, loss=loss, penalty="l2", sample_weight=sample_weight, class_weight=class_weight,
         fit_intercept=fit_intercept, tol=min(1e-6, 0.01 * epsilon), max_seconds=max_seconds, n_threads=n_threads,
     )  # fmt: skip
-    with undisturbed(walk.unit.space):
+    with undisturbed(in_memory(walk.unit.space)):
         points, status = _cover(walk, low, high, epsilon, max_points)
     return walk.path(points, status)
 
@@ -336,7 +337,7 @@ class PathWalk:
     def bounds(self, C: float, solution: Solution) -> Bounds:
         """What a solution says about other values of C, the quadratic part from its multipliers themselves."""
         unit = self.unit
-        induced = np.asarray(unit.space.X.T @ (solution.alpha * unit.sign), dtype=np.float64).ravel()
+        induced = unit.space.combine(solution.alpha * unit.sign, Execution(self.n_threads))
         off = combination_off(unit.n_rows, solution.alpha, np.sqrt(unit.squared_norms))
         of_w, of_induced = square_norm(solution.w), square_norm(induced, off)
         halves = (Interval(0.5 * square.low, 0.5 * square.high) for square in (of_w, of_induced))

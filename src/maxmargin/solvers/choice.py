@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
@@ -22,7 +22,7 @@ from maxmargin.solvers.interior_point import InteriorPoint
 from maxmargin.solvers.newton import Newton, worth_sampling
 from maxmargin.solvers.proximal import ProximalNewton
 from maxmargin.solvers.run import Settings, Solver, Start
-from maxmargin.space import prices
+from maxmargin.space import Rows, in_memory, prices
 
 LARGEST_NORMAL_MATRIX = 5000  # of an interior point method, which forms one in every iteration: 200 MB
 LARGEST_SPREAD = 1e3  # of the sizes of columns: coordinate and Newton steps take the longer, the larger it is
@@ -42,10 +42,14 @@ ROUGH_START = 0.5  # a gap above which a point is no better than no start
 class Line:
     """A solver in the table: ``lacks`` is "" or what it would need; ``cost`` is what it may cost."""
 
-    name: str
-    make: Callable[..., Settings]
+    make: type[Settings]
     lacks: Callable[[Problem], str]
     cost: Callable[[Problem], float]
+
+    def __call__(self, **options: Any) -> Solver:
+        """The solver with these settings."""
+        solver: Any = self.make(**options)
+        return cast(Solver, solver)
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def interior_point_cost(problem: Problem) -> float:
     if d > n:  # dense rows in their span
         outer = prices.FORM_DENSE * n * n * size
     elif space.sparse:
-        outer = prices.FORM_SPARSE * float((space.lengths.astype(float) ** 2).sum())
+        outer = prices.FORM_SPARSE * float((in_memory(space).lengths.astype(float) ** 2).sum())
     else:
         outer = prices.FORM_DENSE * n * size * size
     passes = INTERIOR_NUMBER * min(space.nnz, n * size) + INTERIOR_ROW * n
@@ -92,30 +96,40 @@ def _lacks_l2(problem: Problem) -> str:
     return "penalty 'l2'" if problem.penalty == "l1" else ""
 
 
+def _lacks_l1(problem: Problem) -> str:
+    return "" if problem.penalty == "l1" else "penalty 'l1'"
+
+
+def _lacks_memory(problem: Problem) -> str:
+    return _lacks_l2(problem) or ("" if isinstance(problem.space, Rows) else "rows in this memory")
+
+
 def _lacks_box(problem: Problem) -> str:
-    return _lacks_l2(problem) or ("" if problem.loss.has_box else "a piecewise quadratic loss of power 1 or 2")
+    return _lacks_memory(problem) or ("" if problem.loss.has_box else "a piecewise quadratic loss of power 1 or 2")
 
 
 def _lacks_multipliers(problem: Problem) -> str:
     fits = problem.loss.has_box or problem.loss.entropic
-    return _lacks_l2(problem) or ("" if fits else "a loss whose multipliers can be moved one at a time")
+    return _lacks_memory(problem) or ("" if fits else "a loss whose multipliers can be moved one at a time")
 
 
-TABLE: tuple[Line, ...] = (
-    Line("interior_point", InteriorPoint, _lacks_box, interior_point_cost),
-    Line("dual_cd", DualCoordinateDescent, _lacks_multipliers, descent_cost),
-    Line("newton", Newton, _lacks_l2, newton_cost),
-    Line(
-        "proximal_newton", ProximalNewton, lambda p: "" if p.penalty == "l1" else "penalty 'l1'", newton_cost,
-    ),
-)  # fmt: skip
-LINES = {line.name: line for line in TABLE}
-SOLVERS: dict[str, Any] = {line.name: line.make for line in TABLE}
+SOLVERS: dict[str, Line] = {}  # the table
+
+
+def add(line: Line) -> None:
+    """Write a line into the table."""
+    SOLVERS[line.make.name] = line
+
+
+add(Line(InteriorPoint, _lacks_box, interior_point_cost))
+add(Line(DualCoordinateDescent, _lacks_multipliers, descent_cost))
+add(Line(Newton, _lacks_l2, newton_cost))
+add(Line(ProximalNewton, _lacks_l1, newton_cost))
 
 
 def supported(problem: Problem) -> list[str]:
     """Names of the solvers that can solve the problem."""
-    return [line.name for line in TABLE if not line.lacks(problem)]
+    return [name for name, line in SOLVERS.items() if not line.lacks(problem)]
 
 
 def has_interior_point(problem: Problem) -> bool:
@@ -187,7 +201,7 @@ def turns(problem: Problem, *, tol: float, max_iter: int, n_threads: int | None,
         if name == "dual_cd":
             options |= {"seed": seed, "patient": "interior_point" not in names[k + 1 :]}
         if k + 1 < len(names):
-            options["budget"] = max(LEAST_BUDGET, BUDGET * LINES[names[k + 1]].cost(problem))
+            options["budget"] = max(LEAST_BUDGET, BUDGET * SOLVERS[names[k + 1]].cost(problem))
         out.append(SOLVERS[name](**options))
     return tuple(out)
 
@@ -253,7 +267,7 @@ def make_solver(
         return HardMargin(make=lambda part: make_solver(part, name, **inner), **options)
     if name == "auto":
         return automatic(problem, seed=seed, **options)
-    lacks = LINES[name].lacks(problem)
+    lacks = SOLVERS[name].lacks(problem)
     if lacks:
         raise ValueError(
             f"solver={name!r} cannot solve loss {problem.loss.name!r} with penalty {problem.penalty!r}: it needs "
@@ -261,5 +275,4 @@ def make_solver(
         )
     if name == "dual_cd":
         options["seed"] = seed
-    solver: Solver = SOLVERS[name](**options)
-    return solver
+    return SOLVERS[name](**options)

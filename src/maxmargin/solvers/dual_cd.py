@@ -30,7 +30,7 @@ from maxmargin.solvers.points import LOOSE, Point, bias_gain, recover
 from maxmargin.solvers.run import STOPPED, Run, Settings, Start
 from maxmargin.solvers.screening import proven
 from maxmargin.solvers.span import solve_where_small
-from maxmargin.space import Rows, prices
+from maxmargin.space import Rows, in_memory, prices
 
 Vector = NDArray[np.float64]
 
@@ -114,9 +114,9 @@ class _Descent:
             self.centre = self.run.best.b
         centre = self.centre if problem.bias.free else 0.0
         if moving is None:
-            self.rows, self.part = problem.space, self.alpha
+            self.rows, self.part = in_memory(problem.space), self.alpha
         else:
-            self.rows, self.part = problem.space.take(moving), self.alpha[moving]
+            self.rows, self.part = in_memory(problem.space).take(moving), self.alpha[moving]
             box = box.part(moving)
         self.meetings = meetings_of_lanes(self.rows) if self.in_lanes else 0
         chosen = slice(None) if moving is None else moving

@@ -30,7 +30,7 @@ from maxmargin.solvers.multipliers import MethodOfMultipliers
 from maxmargin.solvers.points import Point, recover, recover_start
 from maxmargin.solvers.run import Run, Settings, Start
 from maxmargin.solvers.span import solve_where_small
-from maxmargin.space import Rows, prices
+from maxmargin.space import Rows, in_memory, prices
 from maxmargin.space.systems import Breakdown, NormalSystem
 
 Vector = NDArray[np.float64]
@@ -75,11 +75,11 @@ class _Constraints:
     @classmethod
     def of(cls, problem: Problem) -> _Constraints:
         if not problem.loss.regression:
-            return cls(problem.space, problem.sign, problem.target, problem.cost, 1)
+            return cls(in_memory(problem.space), problem.sign, problem.target, problem.cost, 1)
         epsilon, twice = problem.box.kink, np.tile(np.arange(problem.n_rows), 2)
         sign = np.repeat([1.0, -1.0], problem.n_rows)
         target = np.concatenate([problem.y - epsilon, -(problem.y + epsilon)])
-        return cls(problem.space.take(twice), sign, target, np.concatenate([problem.cost, problem.cost]), 2)
+        return cls(in_memory(problem.space).take(twice), sign, target, np.concatenate([problem.cost, problem.cost]), 2)
 
     def multipliers(self, alpha: Vector) -> Vector:
         """One signed multiplier for each row of the problem."""

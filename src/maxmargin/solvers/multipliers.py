@@ -27,7 +27,7 @@ from maxmargin.solvers.line_search import exact_step
 from maxmargin.solvers.points import Point, better, recover
 from maxmargin.solvers.run import Run
 from maxmargin.solvers.working_set import WorkingSet, all_rows, nearest_rows
-from maxmargin.space import Rows
+from maxmargin.space import Space
 from maxmargin.space.systems import Breakdown, ConjugateGradients, NewtonSystem, newton_system
 
 Vector = NDArray[np.float64]
@@ -256,7 +256,7 @@ class MethodOfMultipliers:
         self.iterative = self.iterative or (system is not None and system.iterative)
         return system
 
-    def _may_iterate(self, rows: Rows) -> bool:
+    def _may_iterate(self, rows: Space) -> bool:
         """Sparse rows only, all of them, and without rounds of multipliers: dense systems are factored."""
         return not self.rounds and rows.sparse and rows is self.problem.space
 

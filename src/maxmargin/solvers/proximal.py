@@ -30,7 +30,7 @@ from maxmargin.solvers.line_search import exact_step
 from maxmargin.solvers.newton import SAMPLE_TOL, sample_rows, worth_sampling
 from maxmargin.solvers.points import Point, dual_loss, make_feasible
 from maxmargin.solvers.run import Run, Settings, Start, obey
-from maxmargin.space import Rows
+from maxmargin.space import Space
 from maxmargin.space.systems import Breakdown, Cholesky
 
 Vector = NDArray[np.float64]
@@ -186,7 +186,7 @@ class _Proximal:
         steepness = np.where(used, np.inf, np.abs(slopes))
         return np.sort(np.argpartition(-steepness, size - 1)[:size])
 
-    def _columns(self, chosen: NDArray[np.intp] | slice) -> Rows:
+    def _columns(self, chosen: NDArray[np.intp] | slice) -> Space:
         space = self.problem.space
         return space if isinstance(chosen, slice) else space.columns(chosen)
 
@@ -216,7 +216,7 @@ class _Proximal:
         shrunk, grown = 0.1 * self.damping, max(1e-6, 10.0 * self.damping)
         self.damping = max(LEAST_DAMPING, shrunk) if t == 1.0 else min(MOST_DAMPING, grown)
 
-    def _direction(self, rows: Rows, w: Vector, enough: float) -> tuple[float, Vector, float]:
+    def _direction(self, rows: Space, w: Vector, enough: float) -> tuple[float, Vector, float]:
         """The model's minimiser to a fraction of ``enough``, and the decrease its slope promises."""
         problem, bias, m = self.problem, self.problem.bias, len(w)
         r = problem.loss.residual(self.scores + self.b, problem.y)

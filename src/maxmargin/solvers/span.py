@@ -17,6 +17,7 @@ from maxmargin.solution import Solution, Status
 from maxmargin.solvers.multipliers import MethodOfMultipliers
 from maxmargin.solvers.points import LOOSE, Point, better, recover, recover_start
 from maxmargin.solvers.run import Run, Settings, Start
+from maxmargin.space import Rows, in_memory
 
 Solve = Callable[[Problem, Start], Solution]
 
@@ -29,7 +30,7 @@ class Span:
 
     def __init__(self, problem: Problem, how: Execution) -> None:
         self.problem, self.how = problem, replace(how, watch=None)
-        self.span = problem.space.span(how)
+        self.span = in_memory(problem.space).span(how)
         self.inside = replace(problem, space=self.span.rows, auxiliary=True)
 
     def enter(self, start: Start) -> Start:
@@ -56,7 +57,7 @@ class Span:
 
 def is_wide(problem: Problem, most_rows: int, sparse: bool) -> bool:
     """More columns than rows, and rows few enough for their Gram matrix."""
-    if problem.space.sparse and not sparse:
+    if not isinstance(problem.space, Rows) or (problem.space.sparse and not sparse):
         return False
     return problem.n_cols > max(problem.n_rows, FEW_COLUMNS) and problem.n_rows <= most_rows
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from maxmargin.problem import Problem
 from maxmargin.runtime import Execution
 from maxmargin.solvers.points import Point
-from maxmargin.space import Rows
+from maxmargin.space import Space
 from maxmargin.space.budget import COPIED_ROWS
 from maxmargin.space.systems import GramCache, NormalCache
 
@@ -38,7 +38,7 @@ class WorkingSet:
 
     chosen: NDArray[np.intp] | slice
     settled: Vector
-    rows: Rows
+    rows: Space
     alpha: Vector
     sigma: Vector
     fixed_w: Vector

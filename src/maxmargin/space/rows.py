@@ -7,7 +7,6 @@ Facts about all values are computed once, in the visit that also finds whether t
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,41 +18,12 @@ from maxmargin.kept import Kept, kept_property
 from maxmargin.process import borrowed_blas
 from maxmargin.runtime import Execution
 from maxmargin.space import prices
+from maxmargin.space.base import Space
+from maxmargin.space.facts import Facts
 from maxmargin.space.span import SpanOfRows
 
 Vector = NDArray[np.float64]
 Chosen = NDArray[np.intp]
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What one visit to all values says.
-
-    ================ ============================================ ===================
-    fact             what it is                                   of some rows (take)
-    ================ ============================================ ===================
-    finite           whether all values are                       kept
-    largest          the largest |x_ij|                           kept: a bound
-    longest_row      the most products in a row's score           computed anew
-    squared_norms    ‖x_i‖² of every row                          sliced
-    column_squares   Σ_i x_ij² of every column, of dense rows     dropped
-    ================ ============================================ ===================
-
-    ``Rows`` keeps three more that are asked for now and then: ``squared`` (X∘X), ``by_column`` and ``span``; all are
-    dropped when rows are taken.
-    """
-
-    finite: bool
-    largest: float
-    longest_row: int
-    squared_norms: Vector
-    column_squares: Vector | None = None
-
-    @property
-    def column_spread(self) -> float:
-        """Largest over smallest root mean square of the columns that are not zero, of dense rows; 1 of sparse ones."""
-        used = np.empty(0) if self.column_squares is None else self.column_squares[self.column_squares > 0.0]
-        return float(np.sqrt(used.max() / used.min())) if len(used) else 1.0
 
 
 class Rows:
@@ -236,6 +206,13 @@ class Rows:
     def unchanged(self, n_threads: int) -> bool:
         """Whether all values are those that the facts are about."""
         return self.core.unchanged(n_threads)
+
+
+def in_memory(space: Space) -> Rows:
+    """The rows themselves, for whoever needs the core's view of them; TypeError for rows of another kind."""
+    if not isinstance(space, Rows):
+        raise TypeError(f"rows in this memory are needed, not {type(space).__name__}")
+    return space
 
 
 def taken(data: Any, indices: Any, indptr: Any, chosen: Chosen) -> tuple[tuple[Any, Any, Any], int]:

@@ -12,6 +12,7 @@ import scipy.linalg.lapack as lapack
 from numpy.typing import NDArray
 
 from maxmargin.runtime import Execution
+from maxmargin.space.facts import Facts
 
 if TYPE_CHECKING:
     from maxmargin.space.rows import Rows
@@ -32,7 +33,7 @@ class SpanOfRows:
     """
 
     def __init__(self, rows: Rows, how: Execution) -> None:
-        from maxmargin.space.rows import Facts, Rows
+        from maxmargin.space.rows import Rows
 
         n = rows.n
         G = rows.gram(np.arange(n, dtype=np.int64), how)

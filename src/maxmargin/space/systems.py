@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from maxmargin.kept import kept_property
 from maxmargin.runtime import Execution
 from maxmargin.space import prices
+from maxmargin.space.base import Space
 from maxmargin.space.bias import Bias
 from maxmargin.space.budget import FACTORED, KNOWN_PRODUCTS, SECOND_MATRIX, largest_square
 from maxmargin.space.conjugate_gradients import conjugate_gradients
-from maxmargin.space.rows import Rows
 
 Vector = NDArray[np.float64]
 
@@ -78,7 +78,7 @@ class NormalCache:
     LARGEST = largest_square(SECOND_MATRIX)  # columns
     ROUNDING = 1e-10
 
-    def __init__(self, rows: Rows, bias: Bias) -> None:
+    def __init__(self, rows: Space, bias: Bias) -> None:
         self.rows, self.bias = rows, bias
         self.known: Vector | None = None
         self.products = np.empty((0, 0))
@@ -123,7 +123,7 @@ class NormalSystem:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: Space,
         D: Vector,
         bias: Bias,
         how: Execution,
@@ -149,7 +149,7 @@ class GramCache:
 
     MOST_ROWS = largest_square(KNOWN_PRODUCTS)
 
-    def __init__(self, rows: Rows) -> None:
+    def __init__(self, rows: Space) -> None:
         self.rows = rows
         self.known = np.empty(0, dtype=np.int64)
         self.place = np.full(0, -1, dtype=np.int64)
@@ -195,7 +195,7 @@ class GramSystem:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: Space,
         D: Vector,
         bias: Bias,
         how: Execution,
@@ -245,7 +245,7 @@ class ConjugateGradients:
 
     def __init__(
         self,
-        rows: Rows,
+        rows: Space,
         D: Vector,
         bias: Bias,
         how: Execution,
@@ -287,7 +287,7 @@ MANY_PRODUCTS = 100  # with X: what conjugate gradients need for a step, both wa
 
 
 def newton_system(
-    rows: Rows,
+    rows: Space,
     D: Vector,
     bias: Bias,
     how: Execution,

@@ -29,7 +29,7 @@ from maxmargin.runtime import Execution, Watch, effective_threads
 from maxmargin.solution import Solution, Solutions, Status
 from maxmargin.solvers.hard_margin import separating
 from maxmargin.solvers.joint import JointSolution, joint_problem, make_joint_solver
-from maxmargin.space import Bias
+from maxmargin.space import Bias, in_memory
 from maxmargin.svm.base import CertifiedMachine, Vector
 from maxmargin.svm.calibration import fit_steepness
 from maxmargin.svm.machines import Task, solve_all, split, was_interrupted
@@ -315,7 +315,7 @@ def separated_anyway(task: Task, solution: Solution, labels: dict[str, Any], n_r
     """
     problem = task.problem
     live = np.flatnonzero(problem.cost > 0.0)
-    X, y = problem.space.X[live], problem.y[live]
+    X, y = in_memory(problem.space).X[live], problem.y[live]
     verdict = judge_separability(X, y, max_seconds=60.0)
     if verdict.separable is False:
         among = live if task.chosen is None else task.chosen[live]

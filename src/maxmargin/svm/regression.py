@@ -16,6 +16,7 @@ from maxmargin.positions import check_positions
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Status
+from maxmargin.space import in_memory
 from maxmargin.svm.base import CertifiedMachine, Vector
 from maxmargin.svm.progress import FitProgress
 from maxmargin.undisturbed import undisturbed
@@ -169,7 +170,7 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
         progress.begin(X, y)
         watch = Watch(self.max_seconds, progress)
         solver = self._make_solver(problem, n_threads, self._seed())
-        with undisturbed(problem.space):
+        with undisturbed(in_memory(problem.space)):
             solution = solver.solve(problem, start=start, watch=watch)
         self._store(problem, solution)
         if solution.status is Status.INTERRUPTED and not watch.stop_requested:
