@@ -125,7 +125,7 @@ class Chord:
         scores = self.unit.space.scores(w, self.run.how)
         primal, dual = problem.objective(0.5 * float(w @ w), scores + self.b, self.b), self._values(C)[1]
         found = claim(
-            problem, C * self.u, w, self.b, tol, self.run.n_threads, primal=primal, dual=dual, induced=C * self.pull
+            problem, C * self.u, w, self.b, tol, self.run.sure, primal=primal, dual=dual, induced=C * self.pull
         )  # fmt: skip
         if settled(Status.CONVERGED, found.gap, tol) is not Status.CONVERGED:
             return None

@@ -63,7 +63,7 @@ def terms_of(problem: Problem) -> Terms:
 
 
 def claim(
-    problem: Problem, alpha: Vector, w: Vector, b: float, tol: float, n_threads: int, *,
+    problem: Problem, alpha: Vector, w: Vector, b: float, tol: float, how: Execution, *,
     primal: float, dual: float, induced: Vector,
 ) -> Claim:  # fmt: skip
     """The strongest claim about multipliers and a hyperplane that their certificate will confirm.
@@ -71,27 +71,27 @@ def claim(
     ``primal``, ``dual`` and ``induced``, Σ alpha sign x, are what the solver's plain arithmetic made of them: they are
     as good as what it loses is little beside the gap.
     """
-    statement = _Statement(problem, alpha, w, b, n_threads)
+    statement = _Statement(problem, alpha, w, b, how)
     if problem.nnz > SMALL and not problem.hard and statement.moved <= most_moved(alpha):
         found = statement.plain(primal, dual, induced)
         if statement.excess > 0.0:
             by = 1.0 / (1.0 + statement.excess)
-            found = _Statement(problem, by * alpha, w, b, n_threads).plain(primal, None, by * induced)
+            found = _Statement(problem, by * alpha, w, b, how).plain(primal, None, by * induced)
         rounding = (found.primal - primal) + (dual - found.dual)
         if found.gap <= tol or rounding <= MATTERS * min(found.primal - found.dual, sys.float_info.max):
             return found
-    statement = _Statement(problem, alpha, w, b, n_threads)
+    statement = _Statement(problem, alpha, w, b, how)
     found = statement.exact()
     return statement.shrunk().exact() if statement.excess > 0.0 else found
 
 
-def hard_claim(problem: Problem, alpha: Vector, w: Vector, b: float, n_threads: int) -> tuple[Claim, Vector, float]:
+def hard_claim(problem: Problem, alpha: Vector, w: Vector, b: float, how: Execution) -> tuple[Claim, Vector, float]:
     """The claim of the hard margin, and the hyperplane lengthened until every margin is at least 1 for certain.
 
     The primal value stays infinite where a row is on the wrong side.
     """
     for _ in range(LENGTHENED):
-        statement = _Statement(problem, alpha, w, b, n_threads)
+        statement = _Statement(problem, alpha, w, b, how)
         found = statement.exact()
         if np.isfinite(found.primal) or not statement.shortfall < 1.0:
             break
@@ -103,8 +103,8 @@ def hard_claim(problem: Problem, alpha: Vector, w: Vector, b: float, n_threads: 
 class _Statement:
     """One hyperplane and one dual point, and what can be said of them."""
 
-    def __init__(self, problem: Problem, alpha: Vector, w: Vector, b: float, n_threads: int) -> None:
-        self.problem, self.w, self.b, self.n_threads = problem, w, b, n_threads
+    def __init__(self, problem: Problem, alpha: Vector, w: Vector, b: float, how: Execution) -> None:
+        self.problem, self.w, self.b, self.how = problem, w, b, how
         self.terms = terms_of(problem)
         self.given, self.alpha, self.moved = alpha, alpha, 0.0
         if problem.bias.free and alpha.any():
@@ -115,7 +115,7 @@ class _Statement:
     def shrunk(self) -> _Statement:
         """The same with multipliers so much smaller that no column's slope exceeds 1."""
         factor = 1.0 - 1.01 * self.excess - 8.0 * UNIT
-        return _Statement(self.problem, max(0.0, factor) * self.given, self.w, self.b, self.n_threads)
+        return _Statement(self.problem, max(0.0, factor) * self.given, self.w, self.b, self.how)
 
     def plain(self, primal: float, dual: float | None, induced: Vector) -> Claim:
         """From what plain arithmetic made of both objectives, by few passes; ``dual`` may be unknown."""
@@ -145,9 +145,8 @@ class _Statement:
     def exact(self) -> Claim:
         """From products of twice the working precision."""
         problem, terms, space, norms = self.problem, self.terms, self.problem.space, np.sqrt(self.problem.squared_norms)
-        how = Execution(self.n_threads)
-        high, low = space.exact_scores(self.w, how)
-        induced = space.exact_combine(terms.sign * self.alpha, how)
+        high, low = space.exact_scores(self.w, self.how)
+        induced = space.exact_combine(terms.sign * self.alpha, self.how)
         scores = Approximate(high, exact_scores_off(space.facts.longest_row, norm(self.w), norms), low)
         of_induced = exact_combination_off(self.alpha, induced, norms)
         if problem.penalty == "l1":

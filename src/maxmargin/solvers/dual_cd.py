@@ -150,7 +150,7 @@ class _Descent:
 
     def solve(self) -> Solution:
         status = self.run.until_stopped(self._loop)
-        if status is not Status.CONVERGED:
+        if status in STOPPED:  # perhaps between two looks
             self._certify()
         return self.run.solution(status)
 
@@ -190,7 +190,7 @@ class _Descent:
             run.note(point.gap, "coordinate descent", certified=True)
             stopped = run.report(point.gap)
             if stopped in STOPPED:
-                return stopped
+                return Status.CONVERGED if run.reached else stopped
             slow = epochs >= SLOW[self.orthogonal] and point.gap > 0.5 * previous
             previous = point.gap
             cheap = self._is_cheap(point, epochs)
@@ -199,8 +199,9 @@ class _Descent:
             if settings.polish and ((point.gap <= ask and cheap) or slow):
                 if self._polish(point):
                     return Status.CONVERGED
-                if not settings.patient:
-                    return Status.NUMERICAL_LIMIT
+                stopped = run.stop()  # perhaps within the polish
+                if not settings.patient or stopped in STOPPED:
+                    return stopped or Status.NUMERICAL_LIMIT
                 ask, previous = max(0.1 * min(ask, point.gap), 1e-12), np.inf
                 self.descent = self._begin(run.best.alpha)
             else:

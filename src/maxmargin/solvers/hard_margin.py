@@ -27,6 +27,7 @@ from maxmargin.problem import Problem
 from maxmargin.runtime import Execution, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.claims import hard_claim
+from maxmargin.solvers.points import PLAIN
 from maxmargin.solvers.run import STOPPED, Run, Settings, Solver, Start
 
 Vector = NDArray[np.float64]
@@ -76,16 +77,17 @@ class _HardMargin:
             part = replace(problem.with_costs(C * problem.cost, loss=LOSSES["hinge"]), auxiliary=True)
             answer = self.settings.make(part).solve(part, start=soft, watch=run.watch)
             run.n_iter += answer.n_iter
-            found = separating(problem, answer, run.n_threads)
+            found = separating(problem, answer, run.sure)
             run.note(1.0 if found is None else found.gap, f"C = {C:.1e}", certified=found is not None)
             if found is not None:
                 run.keep(found)
             if run.gap <= run.tol:
                 return self._finish(answer, Status.CONVERGED)
-            if answer.status in STOPPED:
-                if run.best is None and answer.status is Status.INTERRUPTED:
+            stopped = answer.status if answer.status in STOPPED else run.stopped_from_outside()
+            if stopped is not None:
+                if run.best is None and stopped is Status.INTERRUPTED:
                     raise KeyboardInterrupt  # a soft hyperplane says nothing about a hard margin
-                return self._finish(answer, answer.status)
+                return self._finish(answer, stopped)
             # Rows at their bound take part at the new one, too.
             soft = np.where(answer.alpha >= part.cost * (1.0 - 1e-9), GROWTH * part.cost, answer.alpha)
             C *= GROWTH
@@ -105,11 +107,11 @@ def _nearer(best: Solution | None, found: Solution) -> Solution:
     return found if best is None or found.gap < best.gap else best
 
 
-def separating(problem: Problem, soft: Solution, n_threads: int = 1) -> Solution | None:
+def separating(problem: Problem, soft: Solution, how: Execution = PLAIN) -> Solution | None:
     """The soft solution as a hard one: scaled to margin 1; None if it does not separate."""
     live, bias = problem.cost > 0.0, problem.bias
     # Scores of large columns may hide the margin unless their second half is kept.
-    scores, tail = problem.space.exact_scores(soft.w, Execution(n_threads))
+    scores, tail = problem.space.exact_scores(soft.w, how)
     above, below = live & (problem.y > 0), live & (problem.y < 0)
     b = -0.5 * float((scores + tail)[above].min() + (scores + tail)[below].max()) if bias.free else soft.b
     plus, minus = ((scores + b) + tail)[above], ((scores + b) + tail)[below]
@@ -118,12 +120,12 @@ def separating(problem: Problem, soft: Solution, n_threads: int = 1) -> Solution
     if not margin > 0.0 or not total > 0.0:
         return None
     w, b = soft.w / margin, b / margin
-    induced = problem.space.combine(soft.alpha * problem.y, Execution(n_threads))
+    induced = problem.space.combine(soft.alpha * problem.y, how)
     square = float(induced @ induced)
     if bias.penalised:
         square += (bias.value * float(soft.alpha @ problem.y)) ** 2
     length = total / square if square > 0.0 else 1.0
-    found, w, b = hard_claim(problem, length * soft.alpha, w, b, n_threads)
+    found, w, b = hard_claim(problem, length * soft.alpha, w, b, how)
     if not np.isfinite(found.primal):
         return None
     ends = b + 1.0 - float(plus.min()) / margin, b - 1.0 - float(minus.max()) / margin

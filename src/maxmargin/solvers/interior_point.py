@@ -209,8 +209,8 @@ class _Iterate:
 class InteriorPoint(Settings):
     """Interior point method with Mehrotra's predictor–corrector and Gondzio's centrality corrections.
 
-    Costs, in reads of X: six an iteration (two directions at least, each both ways, and the margins), and a matrix of
-    all rows.
+    Costs, in reads of X: four an iteration (two directions, each both ways), two more for each correction tried, and a
+    matrix of all rows.
 
     Parameters
     ----------
@@ -274,6 +274,8 @@ class _InteriorPoint:
         if status in (Status.CONVERGED, Status.NUMERICAL_LIMIT):
             self.iterate = None  # its memory is free now
             self._polish(POLISH_STEPS if not run.reached else 30 if self._overdetermined else 10)
+            if not run.reached:
+                return run.stopped_from_outside() or status
         return status
 
     @property

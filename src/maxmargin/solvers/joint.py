@@ -96,10 +96,10 @@ def make_joint_solver(solver: str, loss: str, **options: Any) -> JointMachine:
 
 @dataclass(frozen=True, kw_only=True)
 class JointMachine(Settings):
-    """Coordinate descent and Newton's method for joint machines; ``max_iter`` counts epochs and Newton steps.
+    """Coordinate descent and Newton's method for joint machines; ``max_iter`` limits epochs, and Newton steps.
 
-    Costs, in reads of X for k classes: k an epoch over all active rows, both ways in one visit; 2 k a Newton step, and
-    k (k + 1)/2 matrices, or 2 k reads for each step of conjugate gradients.
+    Costs, in reads of X, each for all k classes: one an epoch over all active rows, both ways in one visit; two a
+    Newton step, and k (k + 1)/2 matrices, or two reads for each step of conjugate gradients.
 
     Parameters
     ----------
@@ -138,7 +138,7 @@ def _in_units_of(
 ) -> JointSolution:
     """The answer of the scaled problem as one of this problem, certified anew."""
     point = certified(problem, answer.alpha / scale**2, answer.W / scale, answer.b, how=how)
-    found = joint_claim(problem, point, tol, how.n_threads)
+    found = joint_claim(problem, point, tol, how)
     return replace(
         answer, W=point.W, b=point.b, alpha=found.alpha, primal=found.primal, dual=found.dual, gap=found.gap,
         status=settled(answer.status, found.gap, tol),
@@ -156,7 +156,7 @@ class _Joint:
         run, problem = self.run, self.problem
         status = run.until_stopped(lambda: self._work(start))
         best = run.best or certified(problem, np.zeros(problem.shape), how=run.sure)
-        found = joint_claim(problem, best, run.tol, run.n_threads)
+        found = joint_claim(problem, best, run.tol, run.sure)
         run.note(found.gap, "certified", certified=True)
         return JointSolution(
             best.W, best.b, found.alpha, found.primal, found.dual, found.gap, settled(status, found.gap, run.tol),

@@ -26,7 +26,7 @@ Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 
-def joint_claim(problem: JointProblem, point: JointPoint, tol: float, n_threads: int) -> Claim:
+def joint_claim(problem: JointProblem, point: JointPoint, tol: float, how: Execution) -> Claim:
     """The strongest claim about a point that its certificate will confirm."""
     scale = problem.bias.value if problem.bias.penalised else 0.0
     terms = JointTerms(problem.loss, problem.own[1], problem.cost, problem.n_classes, scale)
@@ -41,7 +41,7 @@ def joint_claim(problem: JointProblem, point: JointPoint, tol: float, n_threads:
         found = _claim(problem, alpha, high, point.dual - lost)
         if found.gap <= tol or (high - point.primal) + lost <= MATTERS * (found.primal - found.dual):
             return found
-    scores, induced = _exact_products(problem, alpha, point.W, n_threads)
+    scores, induced = _exact_products(problem, alpha, point.W, how)
     primal = terms.primal(point.W, point.b, scores, factor=CAREFUL)
     return _claim(problem, alpha, primal.high, terms.dual(alpha, induced, factor=CAREFUL).low)
 
@@ -54,14 +54,14 @@ def _claim(problem: JointProblem, alpha: Vector, primal: float, dual: float) -> 
 
 
 def _exact_products(
-    problem: JointProblem, alpha: Vector, W: Vector, n_threads: int
+    problem: JointProblem, alpha: Vector, W: Vector, how: Execution
 ) -> tuple[list[Approximate], list[Approximate]]:
     """Scores and Σ_i alpha_im x_i of every class in twice the working precision."""
     norms, scores, induced = np.sqrt(problem.squared_norms), [], []
     for w, column in zip(W, alpha.T, strict=True):
         coefficient = np.ascontiguousarray(column)
-        high, low = problem.space.exact_scores(np.ascontiguousarray(w), Execution(n_threads))
-        line = problem.space.exact_combine(coefficient, Execution(n_threads))
+        high, low = problem.space.exact_scores(np.ascontiguousarray(w), how)
+        line = problem.space.exact_combine(coefficient, how)
         scores.append(Approximate(high, exact_scores_off(problem.space.facts.longest_row, norm(w), norms), low))
         induced.append(Approximate(line, exact_combination_off(coefficient, line, norms)))
     return scores, induced

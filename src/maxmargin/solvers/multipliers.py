@@ -276,6 +276,7 @@ class MethodOfMultipliers:
         step = self._line_search(work, curve, dw, db, ridge, centre, -float(gradient @ v))
         self.steps += 1
         self.work.n_iter += 1
+        self.work.report(self.best.gap)
         return dw, db, step
 
     def _small(self, gradient: Vector, size: float, at: At, work: WorkingSet) -> bool:

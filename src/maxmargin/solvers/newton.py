@@ -41,8 +41,8 @@ AROUND_THE_BAND, AROUND_A_START = 0.3, 0.1  # of the rows make the first working
 class Newton(Settings):
     """Newton's method; ``max_iter`` counts its steps.
 
-    Costs, in reads of X: two for a step, one for the matrix of a step (fewer where few rows change sides), one for a
-    certified point, which also holds the rows of the next working set. A sample costs an eighth of that.
+    Costs, in reads of X: two for a step, one for the matrix of a step (fewer where few rows change sides), two for a
+    certified point, from which the next working set is chosen. A sample costs an eighth of that.
 
     Parameters
     ----------

@@ -194,4 +194,4 @@ def claim_of_constant(problem: Problem) -> Claim:
     zero, b = np.zeros(problem.n_cols), constant_fit(problem)
     nothing = np.zeros(problem.n_rows)
     primal = problem.objective(0.0, nothing + b, b)
-    return claim(problem, nothing, zero, b, 0.0, 1, primal=primal, dual=0.0, induced=zero)
+    return claim(problem, nothing, zero, b, 0.0, PLAIN, primal=primal, dual=0.0, induced=zero)

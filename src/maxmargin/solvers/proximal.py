@@ -52,7 +52,7 @@ LARGEST_FACTOR = 3000  # columns of a model whose equations are solved at once
 class ProximalNewton(Settings):
     """Proximal Newton method; ``max_iter`` counts its steps.
 
-    Costs, in reads of X: two for a certified point of all columns; two and the matrix of the working set's columns for
+    Costs, in reads of X: one for a certified point of all columns; two and the matrix of the working set's columns for
     a step.
 
     Examples
@@ -164,7 +164,7 @@ class _Proximal:
             if point.gap <= enough:
                 return Status.CONVERGED
             if stopped is not None:
-                return stopped
+                return Status.CONVERGED if run.reached else stopped
             # Until the columns in use are found the gap says little; the objective must fall meanwhile.
             idle = point.gap > 0.9 * before and point.primal > lowest - 1e-9 * abs(lowest)
             stalled = stalled + 1 if idle else 0
@@ -208,7 +208,7 @@ class _Proximal:
             self.w[chosen] = w + t * dw if t < 1.0 else np.where(w + dw == 0.0, 0.0, w + dw)
             self.b += t * db
             self.scores += t * d_scores
-            if -promised <= enough or t == 0.0:
+            if -promised <= enough or t == 0.0 or self.run.stop() is not None:
                 return
 
     def _adapt_damping(self, t: float) -> None:

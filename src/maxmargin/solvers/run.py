@@ -176,7 +176,7 @@ class Run:
         if point.induced is None:
             point = recover(problem, point.alpha, self.sure, point.w, point.b, compete=False)
         found = claim(
-            problem, point.alpha, point.w, point.b, self.tol, self.n_threads, primal=point.primal, dual=point.dual,
+            problem, point.alpha, point.w, point.b, self.tol, self.sure, primal=point.primal, dual=point.dual,
             induced=point.induced,
         )  # fmt: skip
         w, b, interval = point.w, point.b, point.bias_interval
