@@ -391,12 +391,3 @@ def test_equations_that_break_down_are_a_numerical_limit(monkeypatch):
     break_systems(monkeypatch)
     solution = Newton().solve(small("hinge"))
     assert (solution.status, solution.n_iter) == (Status.NUMERICAL_LIMIT, 0)
-
-
-def test_few_dense_rows_of_many_columns_are_solved_in_their_span(monkeypatch):
-    rng, seen = np.random.default_rng(0), runs(monkeypatch)
-    X, y = rng.standard_normal((30, 200)), np.arange(30) % 2
-    solution = Newton().solve(Problem.from_arrays(X, y, loss="hinge"))
-    assert solution.status is Status.CONVERGED
-    assert seen[0][0].problem.n_cols == 30
-    assert len(solution.w) == 200
