@@ -93,10 +93,11 @@ def recover(
 
 
 def _apart(best: _Hyperplane, induced: Vector, bias: float, gap: float, scale: float) -> bool:
-    """Whether the induced hyperplane differs by so much of the gap that it is worth a pass; ``scale`` penalises b."""
+    """Whether the induced hyperplane may be so much better that it is worth a pass; ``scale`` penalises b."""
     difference = best.w - induced
     square = float(difference @ difference) + (((best.b - bias) / scale) ** 2 if scale else 0.0)
-    return gap > 1e-12 * abs(best.primal) and square > 1e-3 * gap
+    proves_nothing = gap >= best.primal  # a dual value of at most 0: then any hyperplane may be better
+    return gap > 1e-12 * abs(best.primal) and (square > 1e-3 * gap or proves_nothing)
 
 
 @dataclass(frozen=True)
