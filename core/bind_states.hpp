@@ -52,20 +52,20 @@ struct VisitOrder {
 struct Descent {
     DescentState state;
     VisitOrder order;
-    std::vector<double> lane_w, held_alpha;
+    std::vector<double> worker_w, held_alpha;
     index_t n_halved = 0;  // in the last epoch
     index_t n_weights = 0;
     nb::object owner;
-    Descent(In y, In lower, In upper, In diagonal, double kink, In target, In sq_norm, Out alpha, Out w,
-            double bias_center, double bias_gain, double signed_sum, std::uint64_t seed, index_t lanes,
-            index_t meetings, bool entropy)
+    Descent(In y, In lower, In upper, In diagonal, double tube, In target, In sq_norm, Out alpha, Out w,
+            double bias_center, double bias_gain, double signed_sum, std::uint64_t seed, index_t workers,
+            index_t exchanges, bool entropy)
         : order(state.visits, static_cast<index_t>(y.size()), seed) {
         const auto n = static_cast<index_t>(y.size());
         state.n = n;
         state.y = y.data();
         state.lower = at(lower, n, "lower");
         state.upper = at(upper, n, "upper");
-        state.kink = kink;
+        state.tube = tube;
         state.entropy = entropy;
         state.diagonal = at(diagonal, n, "diagonal");
         state.target = at(target, n, "target");
@@ -73,14 +73,15 @@ struct Descent {
         state.alpha = at(alpha, n, "alpha");
         state.w = w.data();
         n_weights = static_cast<index_t>(w.size());
-        expect(lanes >= 1 && lanes <= most_lanes && meetings >= 1, "lanes or meetings out of range");
-        state.n_lanes = lanes;
-        state.n_meetings = meetings;
-        if (lanes > 1) {
-            lane_w.resize(static_cast<std::size_t>(lanes * n_weights));
+        expect(workers >= 1 && workers <= most_workers && exchanges >= 1,
+               "workers or exchanges out of range");
+        state.n_workers = workers;
+        state.n_exchanges = exchanges;
+        if (workers > 1) {
+            worker_w.resize(static_cast<std::size_t>(workers * n_weights));
             held_alpha.resize(static_cast<std::size_t>(n));
         }
-        state.lane_w = lane_w.data();
+        state.worker_w = worker_w.data();
         state.held_alpha = held_alpha.data();
         state.bias_center = bias_center;
         state.bias_gain = bias_gain;
@@ -242,9 +243,9 @@ void bind_states(nb::module_& m) {
         .def(nb::init<In, In, In, In, double, In, In, Out, Out, double, double, double, std::uint64_t,
                       index_t, index_t, bool>(),
              "y"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(), "diagonal"_a.noconvert(),
-             "kink"_a, "target"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(),
-             "w"_a.noconvert(), "bias_center"_a, "bias_gain"_a, "signed_sum"_a, "seed"_a, "lanes"_a = 1,
-             "meetings"_a = 1, "entropy"_a = false)
+             "tube"_a, "target"_a.noconvert(), "sq_norm"_a.noconvert(), "alpha"_a.noconvert(),
+             "w"_a.noconvert(), "bias_center"_a, "bias_gain"_a, "signed_sum"_a, "seed"_a, "workers"_a = 1,
+             "exchanges"_a = 1, "entropy"_a = false)
         .def("epoch", &Descent::epoch, "rows"_a, "watch"_a.none() = nb::none(), "n_threads"_a = 1)
         .def_prop_ro("n_halved", [](const Descent& q) { return q.n_halved; })
         .def("unshrink", &Descent::unshrink)

@@ -204,7 +204,7 @@ void bind_products(nb::module_& m) {
         "watch"_a.none() = nb::none());
     m.def(
         "clipped_slope",
-        [](In z, In dm, In lower, In upper, In sigma, double kink, double t, int n_threads) {
+        [](In z, In dm, In lower, In upper, In sigma, double tube, double t, int n_threads) {
             const auto n = static_cast<index_t>(z.size());
             const ClippedLine line{n,
                                    z.data(),
@@ -212,18 +212,18 @@ void bind_products(nb::module_& m) {
                                    at(lower, n, "lower"),
                                    at(upper, n, "upper"),
                                    at(sigma, n, "sigma"),
-                                   kink};
+                                   tube};
             double slope = 0.0;
             run(n_threads, nullptr,
                 [&](const Execution& how) { slope = core().clipped_slope(line, t, how); });
             return slope;
         },
         "z"_a.noconvert(), "dm"_a.noconvert(), "lower"_a.noconvert(), "upper"_a.noconvert(),
-        "sigma"_a.noconvert(), "kink"_a, "t"_a, "n_threads"_a);
+        "sigma"_a.noconvert(), "tube"_a, "t"_a, "n_threads"_a);
     m.def(
         "clipped_point",
-        [](In scores, double b, In sign, In target, In anchor, In lower, In upper, In sigma, double kink,
-           Out z, Out pi, Out pull, Out D, int n_threads) {
+        [](In scores, double b, In sign, In target, In anchor, In lower, In upper, In sigma, double tube,
+           Out z, Out pi, Out signed_pi, Out D, int n_threads) {
             const auto n = static_cast<index_t>(scores.size());
             const ClippedPoint point{n,
                                      scores.data(),
@@ -233,19 +233,19 @@ void bind_products(nb::module_& m) {
                                      at(lower, n, "lower"),
                                      at(upper, n, "upper"),
                                      at(sigma, n, "sigma"),
-                                     kink,
+                                     tube,
                                      at(z, n, "z"),
                                      at(pi, n, "pi"),
-                                     at(pull, n, "pull"),
+                                     at(signed_pi, n, "signed_pi"),
                                      at(D, n, "D")};
             ClippedSums sums;
             run(n_threads, nullptr,
                 [&](const Execution& how) { sums = core().clipped_point(point, b, how); });
-            return nb::make_tuple(sums.balance, sums.moved, sums.size, sums.bend);
+            return nb::make_tuple(sums.balance, sums.moved, sums.size, sums.curvature);
         },
         "scores"_a.noconvert(), "b"_a, "sign"_a.noconvert(), "target"_a.noconvert(), "anchor"_a.noconvert(),
-        "lower"_a.noconvert(), "upper"_a.noconvert(), "sigma"_a.noconvert(), "kink"_a, "z"_a.noconvert(),
-        "pi"_a.noconvert(), "pull"_a.noconvert(), "D"_a.noconvert(), "n_threads"_a);
+        "lower"_a.noconvert(), "upper"_a.noconvert(), "sigma"_a.noconvert(), "tube"_a, "z"_a.noconvert(),
+        "pi"_a.noconvert(), "signed_pi"_a.noconvert(), "D"_a.noconvert(), "n_threads"_a);
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ inline double clipped_slope(const ClippedLine& q, double t, const Execution& how
     Buffer parts(chunks_of(q.n));
     for_light_chunks(q.n, 1000000, how, [&](index_t c, index_t begin, index_t end) {
         parts.data()[c] = lane_sum(begin, end, [&q, t](index_t i) {
-            const double moved = shrunk(q.z[i] - t * q.sigma[i] * q.dm[i], q.kink * q.sigma[i]);
+            const double moved = shrunk(q.z[i] - t * q.sigma[i] * q.dm[i], q.tube * q.sigma[i]);
             return smaller(larger(moved, q.lower[i]), q.upper[i]) * q.dm[i];
         });
     });
@@ -41,19 +41,19 @@ inline ClippedSums clipped_point(const ClippedPoint& q, double b, const Executio
     const index_t n_chunks = chunks_of(q.n);
     Buffer parts(4 * n_chunks);
     for_light_chunks(q.n, 100000, how, [&](index_t c, index_t begin, index_t end) {
-        const bool tube = q.kink > 0.0;
+        const bool tube = q.tube > 0.0;
         for (index_t i = begin; i < end; ++i) {
             const double z = q.anchor[i] + q.sigma[i] * (q.target[i] - q.sign[i] * (q.scores[i] + b));
-            const double u = shrunk(z, q.kink * q.sigma[i]);
+            const double u = shrunk(z, q.tube * q.sigma[i]);
             const double pi = u < q.lower[i] ? q.lower[i] : u > q.upper[i] ? q.upper[i] : u;  // NaN stays
             const bool inside = (u > q.lower[i]) & (u < q.upper[i]) & (!tube | (u != 0.0));
             q.z[i] = z;
             q.pi[i] = pi;
-            q.pull[i] = q.sign[i] * pi;
+            q.signed_pi[i] = q.sign[i] * pi;
             q.D[i] = inside ? q.sigma[i] : 0.0;
         }
         double* part = parts + 4 * c;
-        part[0] = lane_sum(begin, end, [&q](index_t i) { return q.pull[i]; });
+        part[0] = lane_sum(begin, end, [&q](index_t i) { return q.signed_pi[i]; });
         part[1] = lane_sum(begin, end, [&q](index_t i) {
             const double moved = q.pi[i] - q.anchor[i];
             return moved * moved;
@@ -67,7 +67,7 @@ inline ClippedSums clipped_point(const ClippedPoint& q, double b, const Executio
         sums.balance += part[0];
         sums.moved += part[1];
         sums.size += part[2];
-        sums.bend += part[3];
+        sums.curvature += part[3];
     }
     return sums;
 }

@@ -1,6 +1,6 @@
 // One epoch of dual coordinate descent with shrinking for
 //     minimise over alpha  ½‖Σ alpha_i y_i x_i‖² + ½ Σ diagonal_i alpha_i² − Σ target_i alpha_i
-//              + kink Σ |alpha_i| + bias_center Σ alpha y + ½ bias_gain (Σ alpha y)²,   lower <= alpha <=
+//              + tube Σ |alpha_i| + bias_center Σ alpha y + ½ bias_gain (Σ alpha y)²,   lower <= alpha <=
 //              upper.
 // The last two terms are the augmented Lagrangian of Σ alpha y = 0: a proximal step on the bias.
 // With `entropy` (the logistic loss) the quadratic terms of alpha give way to
@@ -19,10 +19,10 @@ inline double best_multiplier(double wanted, double threshold, double lower, dou
     return smaller(larger(shrunk, lower), upper);
 }
 
-// The minimiser of slope x + kink |x| between two bounds: an empty row.
-inline double without_curvature(double slope, double kink, double lower, double upper) {
-    if (slope < -kink) return upper;
-    return slope > kink ? lower : smaller(larger(0.0, lower), upper);
+// The minimiser of slope x + tube |x| between two bounds: an empty row.
+inline double without_curvature(double slope, double tube, double lower, double upper) {
+    if (slope < -tube) return upper;
+    return slope > tube ? lower : smaller(larger(0.0, lower), upper);
 }
 
 // What a row's slope says: how far it is from optimal, and whether it may be left out for a while.
@@ -33,11 +33,11 @@ struct Judgement {
 
 inline Judgement judge(const DescentState& q, index_t i, double a, double slope) {
     const double lower = q.lower[i], upper = q.upper[i];
-    if (q.kink > 0.0 && a == 0.0)  // |alpha| has two slopes at 0 and one elsewhere
-        return {slope > q.kink ? slope - q.kink : smaller(slope + q.kink, 0.0),
-                slope - q.kink < q.shrink_low && slope + q.kink > q.shrink_high};
-    const double at = slope + (a > 0.0 ? q.kink : -q.kink);
-    const double here = q.kink > 0.0 ? at : slope;
+    if (q.tube > 0.0 && a == 0.0)  // |alpha| has two slopes at 0 and one elsewhere
+        return {slope > q.tube ? slope - q.tube : smaller(slope + q.tube, 0.0),
+                slope - q.tube < q.shrink_low && slope + q.tube > q.shrink_high};
+    const double at = slope + (a > 0.0 ? q.tube : -q.tube);
+    const double here = q.tube > 0.0 ? at : slope;
     if (a == lower) return {smaller(here, 0.0), here > q.shrink_high};
     if (a == upper) return {larger(here, 0.0), here < q.shrink_low};
     return {here, false};
@@ -103,10 +103,10 @@ bool descent_step(const Rows& rows, DescentState& q, index_t i, Progress& progre
     if (found.projected == 0.0) return true;
     const double curvature = q.sq_norm[i] + q.bias_gain + q.diagonal[i];
     const double now = curvature > 0.0
-                           ? best_multiplier(a - slope / curvature, q.kink / curvature, q.lower[i], upper)
-                           : without_curvature(slope, q.kink, q.lower[i], upper);
+                           ? best_multiplier(a - slope / curvature, q.tube / curvature, q.lower[i], upper)
+                           : without_curvature(slope, q.tube, q.lower[i], upper);
     const double moved = now - a, change = moved * q.y[i];
-    const double kinked = q.kink > 0.0 ? q.kink * (larger(now, -now) - larger(a, -a)) : 0.0;
+    const double kinked = q.tube > 0.0 ? q.tube * (larger(now, -now) - larger(a, -a)) : 0.0;
     progress.decrease -= (slope + 0.5 * curvature * moved) * moved + kinked;
     q.alpha[i] = now;
     q.signed_sum += change;
@@ -123,70 +123,71 @@ inline void take_back(DescentState& q, index_t block, double share) {
     }
 }
 
-// What the lanes found together: their steps added up, or halved (divided by the number of lanes) where the
-// sum would lower the objective by less than half of what they gained apart. Convexity makes the mean safe.
-inline double agree(DescentState& q, const Progress* lane, const double* sums, index_t n_cols) {
+// What the workers found together: their steps added up, or halved (divided by the number of workers) where
+// the sum would lower the objective by less than half of what they gained apart. Convexity makes the mean
+// safe.
+inline double agree(DescentState& q, const Progress* worker, const double* sums, index_t n_cols) {
     double together = 0.0, apart = 0.0, decrease = 0.0, sum = 0.0;
     for (index_t j = 0; j < n_cols; ++j) {
         double total = 0.0;
-        for (index_t l = 0; l < q.n_lanes; ++l) {
-            const double step = q.lane_w[l * n_cols + j] - q.w[j];
+        for (index_t l = 0; l < q.n_workers; ++l) {
+            const double step = q.worker_w[l * n_cols + j] - q.w[j];
             total += step;
             apart += step * step;
         }
         together += total * total;
-        q.lane_w[j] = total;  // of all lanes: the first one's own is not needed any more
+        q.worker_w[j] = total;  // of all workers: the first one's own is not needed any more
     }
-    for (index_t l = 0; l < q.n_lanes; ++l) {
-        decrease += lane[l].decrease;
+    for (index_t l = 0; l < q.n_workers; ++l) {
+        decrease += worker[l].decrease;
         apart += q.bias_gain * sums[l] * sums[l];
         sum += sums[l];
     }
     together += q.bias_gain * sum * sum;
     const double share =
-        0.5 * (together - apart) <= 0.5 * decrease ? 1.0 : 1.0 / static_cast<double>(q.n_lanes);
-    for (index_t j = 0; j < n_cols; ++j) q.w[j] += share * q.lane_w[j];
+        0.5 * (together - apart) <= 0.5 * decrease ? 1.0 : 1.0 / static_cast<double>(q.n_workers);
+    for (index_t j = 0; j < n_cols; ++j) q.w[j] += share * q.worker_w[j];
     q.signed_sum += share * sum;
     return share;
 }
 
-// An epoch in lanes: each works with a w of its own on its part of the blocks until they meet. The result
+// An epoch in workers: each works with a w of its own on its part of the blocks until they meet. The result
 // does not depend on how many threads there are.
 template <class Rows>
-EpochReport descent_lanes(const Rows& rows, DescentState& q, const Execution& how) {
-    const index_t n_blocks = shuffle_blocks(q.visits), n_parts = q.n_meetings * q.n_lanes, d = rows.n_cols;
+EpochReport descent_workers(const Rows& rows, DescentState& q, const Execution& how) {
+    const index_t n_blocks = shuffle_blocks(q.visits), n_parts = q.n_exchanges * q.n_workers, d = rows.n_cols;
     Progress all;
     bool stopped = false;
     index_t n_halved = 0;
     const auto part = [&](index_t p) { return n_blocks * p / n_parts; };
-    for (index_t meeting = 0; meeting < q.n_meetings && n_blocks > 0; ++meeting) {
+    for (index_t exchange = 0; exchange < q.n_exchanges && n_blocks > 0; ++exchange) {
         stopped = how.watch != nullptr && how.watch->stop();
         if (stopped) break;
-        Progress lane[most_lanes];
-        double sums[most_lanes];
-        for_tasks(q.n_lanes, Execution{how.n_threads, nullptr}, [&](index_t l) {
+        Progress worker[most_workers];
+        double sums[most_workers];
+        for_tasks(q.n_workers, Execution{how.n_threads, nullptr}, [&](index_t l) {
             DescentState own = q;
-            Progress progress;  // not in `lane`, whose entries share cache lines
-            own.w = q.lane_w + l * d;
+            Progress progress;  // not in `worker`, whose entries share cache lines
+            own.w = q.worker_w + l * d;
             for (index_t j = 0; j < d; ++j) own.w[j] = q.w[j];
-            const index_t first = meeting * q.n_lanes + l;
+            const index_t first = exchange * q.n_workers + l;
             for (index_t b = part(first); b < part(first + 1); ++b)
                 visit_rows(q.visits, q.visits.blocks[b], [&](index_t i) {
                     q.held_alpha[i] = q.alpha[i];
                     return descent_step(rows, own, i, progress);
                 });
-            lane[l] = progress;
+            worker[l] = progress;
             sums[l] = own.signed_sum - q.signed_sum;
         });
-        const double share = agree(q, lane, sums, d);
+        const double share = agree(q, worker, sums, d);
         if (share < 1.0) {
             ++n_halved;
-            for (index_t b = part(meeting * q.n_lanes); b < part((meeting + 1) * q.n_lanes); ++b)
+            for (index_t b = part(exchange * q.n_workers); b < part((exchange + 1) * q.n_workers); ++b)
                 take_back(q, q.visits.blocks[b], share);
         }
-        for (index_t l = 0; l < q.n_lanes; ++l) {
-            all.violation_high = larger(all.violation_high, lane[l].violation_high);
-            all.violation_low = smaller(all.violation_low, lane[l].violation_low);
+        for (index_t l = 0; l < q.n_workers; ++l) {
+            all.violation_high = larger(all.violation_high, worker[l].violation_high);
+            all.violation_low = smaller(all.violation_low, worker[l].violation_low);
         }
     }
     compact(q.visits);
@@ -195,7 +196,7 @@ EpochReport descent_lanes(const Rows& rows, DescentState& q, const Execution& ho
 
 template <class Rows>
 EpochReport descent_rows(const Rows& rows, DescentState& q, const Execution& how) {
-    if (q.n_lanes > 1) return descent_lanes(rows, q, how);
+    if (q.n_workers > 1) return descent_workers(rows, q, how);
     Progress progress;
     const bool stopped =
         visit_active(q.visits, how.watch, [&](index_t i) { return descent_step(rows, q, i, progress); });

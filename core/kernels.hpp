@@ -42,7 +42,7 @@ inline constexpr index_t visit_block(index_t n) {
 }
 inline constexpr index_t visit_blocks(index_t n) { return n / 32 + 128; }  // enough for any active part of n
 
-inline constexpr index_t most_lanes = 8;
+inline constexpr index_t most_workers = 8;
 
 struct DescentState {
     index_t n = 0;
@@ -50,16 +50,16 @@ struct DescentState {
     const double* lower = nullptr;     // box of alpha: 0 in a classifier, −upper in a regression
     const double* upper = nullptr;     // infinity for squared slack
     const double* diagonal = nullptr;  // added to the Hessian's diagonal: 1/(2C) for squared slack
-    double kink = 0.0;                 // price of |alpha|: the tube's half-width in a regression
-    bool entropy = false;              // of the logistic loss, instead of diagonal and kink
+    double tube = 0.0;                 // price of |alpha|: the tube's half-width in a regression
+    bool entropy = false;              // of the logistic loss, instead of diagonal and tube
     const double* target = nullptr;
     const double* sq_norm = nullptr;
     double* alpha = nullptr;
     double* w = nullptr;
     Visits visits;
-    index_t n_lanes = 1;           // rows that are worked on at the same time; more than 1 needs the next two
-    index_t n_meetings = 1;        // how often in an epoch the lanes tell each other their w
-    double* lane_w = nullptr;      // n_cols per lane
+    index_t n_workers = 1;         // rows that are worked on at the same time; more than 1 needs the next two
+    index_t n_exchanges = 1;       // how often in an epoch the workers tell each other their w
+    double* worker_w = nullptr;    // n_cols per worker
     double* held_alpha = nullptr;  // n
     double bias_center = 0.0;      // b = bias_center + bias_gain Σ alpha y
     double bias_gain = 0.0;
@@ -70,7 +70,7 @@ struct DescentState {
 struct EpochReport {
     double violation_high = 0.0, violation_low = 0.0;  // range of projected gradients seen
     bool stopped = false;
-    index_t n_halved = 0;  // meetings at which the lanes' steps together went too far
+    index_t n_halved = 0;  // exchanges at which the workers' steps together went too far
 };
 
 // The multipliers along a line, for the exact line search.
@@ -81,11 +81,11 @@ struct ClippedLine {
     const double* lower = nullptr;
     const double* upper = nullptr;
     const double* sigma = nullptr;
-    double kink = 0.0;
+    double tube = 0.0;
 };
 
 // Where a row's multiplier is at some scores: z = anchor + sigma (target − sign (score + b)), shrunk by the
-// kink and clipped to pi; D is sigma where nothing was clipped, pull is sign·pi.
+// tube and clipped to pi; D is sigma where nothing was clipped, signed_pi is sign·pi.
 struct ClippedPoint {
     index_t n = 0;
     const double* scores = nullptr;
@@ -95,16 +95,16 @@ struct ClippedPoint {
     const double* lower = nullptr;
     const double* upper = nullptr;
     const double* sigma = nullptr;
-    double kink = 0.0;
+    double tube = 0.0;
     double* z = nullptr;
     double* pi = nullptr;
-    double* pull = nullptr;
+    double* signed_pi = nullptr;
     double* D = nullptr;
 };
 
-// Σ pull, Σ (pi − anchor)², Σ |pi| and Σ D.
+// Σ signed_pi, Σ (pi − anchor)², Σ |pi| and Σ D.
 struct ClippedSums {
-    double balance = 0.0, moved = 0.0, size = 0.0, bend = 0.0;
+    double balance = 0.0, moved = 0.0, size = 0.0, curvature = 0.0;
 };
 
 // One epoch of the joint multi-class machine; alpha has n_classes entries per row, W one per column and
@@ -293,7 +293,7 @@ struct Kernels {
     void (*barrier_recentre)(const BarrierState&, double step, double mu, const Execution&);
     void (*barrier_move)(const BarrierState&, double step, const Execution&);
     EpochReport (*descent_epoch)(const RowsView&, DescentState&, const Execution&);
-    // Σ clip(shrunk(z_i − t sigma_i dm_i), lower_i, upper_i) dm_i, where shrunk() moves by kink sigma_i to 0
+    // Σ clip(shrunk(z_i − t sigma_i dm_i), lower_i, upper_i) dm_i, where shrunk() moves by tube sigma_i to 0
     double (*clipped_slope)(const ClippedLine&, double t, const Execution&);
     ClippedSums (*clipped_point)(const ClippedPoint&, double b, const Execution&);
     JointReport (*joint_epoch)(const RowsView&, JointState&, Watch*);

@@ -5,7 +5,7 @@ namespace {
 // signs.
 struct Box {
     bool squared, regression;
-    double kink;
+    double tube;
 };
 
 constexpr double bias_center = 0.2;
@@ -36,10 +36,12 @@ struct Descending {
     Vec y, lower, upper, diagonal, target, norms, alpha, w;
     DescentState q;
     Order order{q.visits, n};
-    Vec lane_w, held;
-    Descending(const Kernels& k, const Matrix& matrix, Box box, double bias_gain, index_t lanes) : m(matrix) {
-        lane_w.resize(lanes * m.d), held.resize(n);
-        q.n_lanes = lanes, q.n_meetings = lanes, q.lane_w = lane_w.data(), q.held_alpha = held.data();
+    Vec worker_w, held;
+    Descending(const Kernels& k, const Matrix& matrix, Box box, double bias_gain, index_t workers)
+        : m(matrix) {
+        worker_w.resize(workers * m.d), held.resize(n);
+        q.n_workers = workers, q.n_exchanges = workers, q.worker_w = worker_w.data(),
+        q.held_alpha = held.data();
         const Vec C = random_vector(n, 0.1, 2);
         target = random_vector(n, 0.8, 1.5), norms.resize(n), diagonal.resize(n), alpha.resize(n);
         y.assign(n, 1.0), lower.assign(n, 0.0), upper.assign(n, inf);
@@ -54,7 +56,7 @@ struct Descending {
         }
         w = m.combine(signed_alpha());
         q.n = n, q.y = y.data(), q.lower = lower.data(), q.upper = upper.data();
-        q.diagonal = diagonal.data(), q.kink = box.kink, q.target = target.data(), q.sq_norm = norms.data();
+        q.diagonal = diagonal.data(), q.tube = box.tube, q.target = target.data(), q.sq_norm = norms.data();
         q.alpha = alpha.data(), q.w = w.data();
         q.bias_center = bias_center, q.bias_gain = bias_gain, q.signed_sum = total(signed_alpha());
         q.shrink_high = inf, q.shrink_low = -inf;
@@ -68,15 +70,15 @@ struct Descending {
         const double sum = total(signed_alpha());
         double value = (bias_center + 0.5 * q.bias_gain * sum) * sum;
         for (index_t i = 0; i < n; ++i)
-            value += (0.5 * diagonal[i] * alpha[i] - target[i]) * alpha[i] + q.kink * std::abs(alpha[i]);
+            value += (0.5 * diagonal[i] * alpha[i] - target[i]) * alpha[i] + q.tube * std::abs(alpha[i]);
         return value + 0.5 * std::inner_product(w.begin(), w.end(), w.begin(), 0.0);
     }
     // A multiplier that may rise must not want to, and so for one that may fall.
     bool optimal(index_t i) const {
         const double score = m.dot(i, w.data()) + bias_center + q.bias_gain * q.signed_sum, a = alpha[i];
         const double slope = y[i] * score - target[i] + diagonal[i] * a;
-        const double right = slope + (a >= 0.0 ? q.kink : -q.kink);
-        const double left = slope + (a > 0.0 ? q.kink : -q.kink);
+        const double right = slope + (a >= 0.0 ? q.tube : -q.tube);
+        const double left = slope + (a > 0.0 ? q.tube : -q.tube);
         return (a == upper[i] || right >= -1e-8) && (a == lower[i] || left <= 1e-8);
     }
     void invariants() const {
@@ -88,8 +90,8 @@ struct Descending {
     }
 };
 
-void test_descent(const Kernels& k, const Matrix& m, Box box, double bias_gain, index_t lanes) {
-    Descending p(k, m, box, bias_gain, lanes);
+void test_descent(const Kernels& k, const Matrix& m, Box box, double bias_gain, index_t workers) {
+    Descending p(k, m, box, bias_gain, workers);
     DescentState& q = p.q;
     for (int epoch = 0; epoch < 6; ++epoch) {
         const double before = p.cost(), rounding = epoch == 0 ? 0.0 : 1e-12 * (1.0 + std::abs(before));
@@ -260,7 +262,7 @@ void test_descents(const Kernels& k, const Matrix& m) {
     for (const double bias_gain : {0.5, 0.0}) {
         for (const bool squared : {false, true})
             for (const Box box : {Box{squared, false, 0.0}, Box{squared, true, 0.0}, Box{squared, true, 0.3}})
-                for (const index_t lanes : {1, 2, 3}) test_descent(k, m, box, bias_gain, lanes);
+                for (const index_t workers : {1, 2, 3}) test_descent(k, m, box, bias_gain, workers);
         for (const index_t n_classes : {2, 5}) test_joint(k, m, n_classes, bias_gain);
     }
     test_lasso(k, m);

@@ -209,15 +209,15 @@ void test_products(const Kernels& k, const Matrix& m) {
 
 void test_clipped(const Kernels& k) {
     for (const index_t n : {0, 1, 15, 16, 17, 1000, 9000})
-        for (const double kink : {0.0, 0.4}) {
+        for (const double tube : {0.0, 0.4}) {
             const Vec scores = random_vector(n, -3, 3), dm = random_vector(n, -1, 1),
                       sigma = random_vector(n, 0.1, 2), anchor = random_vector(n, -1, 1),
                       target = random_vector(n, -1, 1), lower = random_vector(n, -2, 0),
                       upper = random_vector(n, 0, 2);
-            Vec sign(n), z(n), pi(n), pull(n), D(n), wanted(4);
+            Vec sign(n), z(n), pi(n), signed_pi(n), D(n), wanted(4);
             for (index_t i = 0; i < n; ++i) sign[i] = i % 3 == 0 ? 1.0 : -1.0;
             const auto clipped = [&](index_t i, double moved) {
-                const double width = kink * sigma[i];
+                const double width = tube * sigma[i];
                 return std::clamp(std::copysign(std::max(std::abs(moved) - width, 0.0), moved), lower[i],
                                   upper[i]);
             };
@@ -227,7 +227,7 @@ void test_clipped(const Kernels& k) {
                 z_wanted[i] = anchor[i] + sigma[i] * (target[i] - sign[i] * (scores[i] + 0.3));
                 pi_wanted[i] = clipped(i, z_wanted[i]);
                 const bool inside = pi_wanted[i] > lower[i] && pi_wanted[i] < upper[i] &&
-                                    std::abs(z_wanted[i]) > kink * sigma[i];
+                                    std::abs(z_wanted[i]) > tube * sigma[i];
                 D_wanted[i] = inside ? sigma[i] : 0.0;
                 wanted[0] += sign[i] * pi_wanted[i];
                 wanted[1] += (pi_wanted[i] - anchor[i]) * (pi_wanted[i] - anchor[i]);
@@ -243,18 +243,18 @@ void test_clipped(const Kernels& k) {
                                      lower.data(),
                                      upper.data(),
                                      sigma.data(),
-                                     kink,
+                                     tube,
                                      z.data(),
                                      pi.data(),
-                                     pull.data(),
+                                     signed_pi.data(),
                                      D.data()};
             const Vec sums = for_threads([&](Execution how) {
                 const ClippedSums s = k.clipped_point(point, 0.3, how);
-                return Vec{s.balance, s.moved, s.size, s.bend};
+                return Vec{s.balance, s.moved, s.size, s.curvature};
             });
             CHECK(close(z, z_wanted) && close(pi, pi_wanted) && close(D, D_wanted));
             for (int s = 0; s < 4; ++s) CHECK(near(sums[s], wanted[s], 1000));
-            const ClippedLine line{n, z.data(), dm.data(), lower.data(), upper.data(), sigma.data(), kink};
+            const ClippedLine line{n, z.data(), dm.data(), lower.data(), upper.data(), sigma.data(), tube};
             const Vec found =
                 for_threads([&](Execution how) { return Vec{k.clipped_slope(line, 0.7, how)}; });
             CHECK(near(found[0], slope, 1000));
@@ -316,9 +316,9 @@ void test_barrier(const Kernels& k, const Matrix& m, bool boxed) {
     const auto pair = [&](Vec Iterate::* u_, Vec Iterate::* v_, Vec Iterate::* e_, index_t i, double du) {
         const double u = (b.*u_)[i], v = (b.*v_)[i], e = (b.*e_)[i], dv = (-e - u * v - v * du) / u;
         const double new_u = u + step * du, new_v = v + step * dv, product = new_u * new_v;
-        const double pull = std::max(std::clamp(product, 0.1 * mu, 10 * mu) - product, -10 * mu);
+        const double signed_pi = std::max(std::clamp(product, 0.1 * mu, 10 * mu) - product, -10 * mu);
         CHECK(near((second.*e_)[i], du * dv - mu, 100));
-        CHECK(near((recentred.*e_)[i], e - pull, 100));
+        CHECK(near((recentred.*e_)[i], e - signed_pi, 100));
         CHECK(near((moved.*u_)[i], new_u, 10) && near((moved.*v_)[i], new_v, 100));
         expected_longest = std::min({expected_longest, du < 0.0 ? -u / du : 2.0, dv < 0.0 ? -v / dv : 2.0});
         expected_sum += product;

@@ -65,7 +65,7 @@ class Descent:
         lower: F,
         upper: F,
         diagonal: F,
-        kink: float,
+        tube: float,
         target: F,
         sq_norm: F,
         alpha: F,
@@ -74,8 +74,8 @@ class Descent:
         bias_gain: float,
         signed_sum: float,
         seed: int,
-        lanes: int = 1,
-        meetings: int = 1,
+        workers: int = 1,
+        exchanges: int = 1,
         entropy: bool = False,
     ) -> None: ...
     def epoch(self, rows: Rows, watch: Watch | None = None, n_threads: int = 1) -> float: ...
@@ -232,7 +232,7 @@ def gram_block(
     n_threads: int,
     watch: Watch | None = None,
 ) -> None: ...
-def clipped_slope(z: F, dm: F, lower: F, upper: F, sigma: F, kink: float, t: float, n_threads: int) -> float: ...
+def clipped_slope(z: F, dm: F, lower: F, upper: F, sigma: F, tube: float, t: float, n_threads: int) -> float: ...
 def clipped_point(
     scores: F,
     b: float,
@@ -242,10 +242,10 @@ def clipped_point(
     lower: F,
     upper: F,
     sigma: F,
-    kink: float,
+    tube: float,
     z: F,
     pi: F,
-    pull: F,
+    signed_pi: F,
     D: F,
     n_threads: int,
 ) -> tuple[float, float, float, float]: ...

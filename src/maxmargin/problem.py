@@ -32,7 +32,7 @@ from maxmargin.space import Bias, Space
 
 Vector = NDArray[np.float64]
 
-FLOOR = 1e-9  # more than the share of the objective at w = 0 that a relative gap is measured with at least
+FLOOR = 1e-9  # more than the part of the objective at w = 0 that a relative gap is measured with at least
 REGRESSION_LOSSES: dict[str, type[EpsilonInsensitive] | type[SquaredEpsilonInsensitive]] = {
     "epsilon_insensitive": EpsilonInsensitive,
     "squared_epsilon_insensitive": SquaredEpsilonInsensitive,

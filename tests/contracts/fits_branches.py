@@ -85,8 +85,8 @@ def _polished(out: bool, *_: Any) -> str:
     return "interior point polished" if out else "interior point polished in vain"
 
 
-def _descent(out: Any, *_: Any, lanes: int, entropy: bool, **__: Any) -> Names:
-    return ["two lanes" if lanes == 2 else "one lane", *(["entropic descent"] if entropy else [])]
+def _descent(out: Any, *_: Any, workers: int, entropy: bool, **__: Any) -> Names:
+    return ["two workers" if workers == 2 else "one worker", *(["entropic descent"] if entropy else [])]
 
 
 def _left(out: Any, *_: Any, compete: bool = True, **__: Any) -> str:
@@ -163,7 +163,7 @@ DOORS: list[tuple[Any, str, Look]] = [
     (joint_point, "_largest_circulation", always("largest circulation")),
     (classifier, "split", lambda out, data, scheme, **__: f"split {scheme if len(out) > 1 else 'two classes'}"),
     (chord.Chord, "solve", lambda out, *_: "chord" if out else "chord gave up"),
-    (chord.Chord, "_bend", always("chord formed its matrix")),
+    (chord.Chord, "_form_matrix", always("chord formed its matrix")),
     (path, "Newton", always("Newton from the neighbour")),
     (path, "shifted", lambda out, problem, *_: f"shifted, {problem.loss.name}"),
     (path, "gap_between", always("gap between two values of C")),
@@ -192,8 +192,8 @@ EXPECTED = {
     "first sigma from residuals", "Newton from nothing",
     "span of dense rows", "span of sparse rows", "span entered with Solution", "span entered with ndarray",
     "span known already", "left the span with its own weights", "polished outside the span",
-    "screened rows", "descent polished", "descent polished in vain", "nearly orthogonal rows", "one lane", "two lanes",
-    "entropic descent",
+    "screened rows", "descent polished", "descent polished in vain", "nearly orthogonal rows",
+    "one worker", "two workers", "entropic descent",
     *(f"interior point, {loss}" for loss in LOSSES), "warm interior point, hinge", "warm interior point, squared_hinge",
     "warm interior point, epsilon_insensitive",
     "centrality correction", "interior point polished", "interior point polished in vain",

@@ -42,7 +42,7 @@ def falls(values):
 def slopes(loss, X, alpha, w, bias, y, box):
     """One-sided derivatives of the dual's objective (to be minimised) in each multiplier: leftwards and rightwards."""
     slope = loss.sign(y) * (X @ w + bias) - loss.target(y) + box.diagonal * alpha
-    left, right = np.where(alpha > 0.0, box.kink, -box.kink), np.where(alpha >= 0.0, box.kink, -box.kink)
+    left, right = np.where(alpha > 0.0, box.tube, -box.tube), np.where(alpha >= 0.0, box.tube, -box.tube)
     return slope + left, slope + right
 
 
@@ -57,7 +57,7 @@ def test_descent_reaches_the_optimum(instruction_set, loss, kind, gain):
     cost[::9] = 0.0
     box, sign, target = loss.dual_box(cost), loss.sign(y), loss.target(y).copy()
     alpha, w, norms = np.zeros(N), np.zeros(D), np.square(X).sum(axis=1)
-    parts = (sign, box.lower, box.upper, box.diagonal, box.kink, target, norms, alpha, w)
+    parts = (sign, box.lower, box.upper, box.diagonal, box.tube, target, norms, alpha, w)
     descent = _core.Descent(*parts, bias_center=0.1, bias_gain=gain, signed_sum=0.0, seed=3)
     assert (descent.n_active, descent.bias, descent.bias_center) == (N, 0.1, 0.1)
 
@@ -68,7 +68,7 @@ def test_descent_reaches_the_optimum(instruction_set, loss, kind, gain):
 
     def objective():
         quadratic, total = w @ w + box.diagonal @ alpha**2, alpha @ sign
-        linear = target @ alpha - box.kink * np.abs(alpha).sum()
+        linear = target @ alpha - box.tube * np.abs(alpha).sum()
         return 0.5 * (quadratic + gain * total**2) + 0.1 * total - linear
 
     values, fewest = [0.0], N
@@ -81,7 +81,7 @@ def test_descent_reaches_the_optimum(instruction_set, loss, kind, gain):
             descent.unshrink()
             assert descent.n_active == N
     assert falls(values)
-    assert fewest < N or box.diagonal.any()  # rows that stay at a bound or a kink are left out
+    assert fewest < N or box.diagonal.any()  # rows that stay at a bound or a tube are left out
     until_optimal(descent, rows)
     check_invariants()
     left, right = slopes(loss, X, alpha, w, descent.bias, y, box)
@@ -93,14 +93,14 @@ def test_descent_reaches_the_optimum(instruction_set, loss, kind, gain):
 
 
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
-@pytest.mark.parametrize("lanes", [1, 2, 8])
-def test_lanes_lower_the_objective_whatever_the_rows_and_the_threads(lanes, n_threads):
-    # Equal rows are the worst case: every lane takes the same step, and together they go too far.
+@pytest.mark.parametrize("workers", [1, 2, 8])
+def test_workers_lower_the_objective_whatever_the_rows_and_the_threads(workers, n_threads):
+    # Equal rows are the worst case: every worker takes the same step, and together they go too far.
     X = np.ones((400, 3)) * np.repeat([1.0, -1.0], 200)[:, None]
     y, one, zero = np.repeat([1.0, -1.0], 200), np.ones(400), np.zeros(400)
     alpha, w = np.zeros(400), np.zeros(3)
     parts = (y, zero, one, zero, 0.0, one, np.full(400, 3.0), alpha, w, 0.0, 0.1, 0.0, 1)
-    descent, values, halved = _core.Descent(*parts, lanes=lanes, meetings=2), [0.0], 0
+    descent, values, halved = _core.Descent(*parts, workers=workers, exchanges=2), [0.0], 0
     for _ in range(60):
         descent.epoch(_core.Rows.dense(X), None, n_threads)
         halved += descent.n_halved
@@ -125,19 +125,19 @@ def test_lanes_give_the_same_bits_for_any_number_of_threads():
             np.zeros(30),
         )
         parts = (y, zero, one, zero, 0.0, one, np.square(X).sum(axis=1), alpha, w, 0.0, 0.1, 0.0, 1)
-        descent = _core.Descent(*parts, lanes=2, meetings=4)
+        descent = _core.Descent(*parts, workers=2, exchanges=4)
         for _ in range(5):
             descent.epoch(_core.Rows.dense(X), None, n_threads)
         found.append((alpha, w))
     assert all(np.array_equal(a, found[0][0]) and np.array_equal(w, found[0][1]) for a, w in found)
 
 
-@pytest.mark.parametrize(("lanes", "meetings"), [(0, 1), (9, 1), (2, 0), (-1, 1)])
-def test_lanes_out_of_range_are_refused(lanes, meetings):
+@pytest.mark.parametrize(("workers", "exchanges"), [(0, 1), (9, 1), (2, 0), (-1, 1)])
+def test_workers_out_of_range_are_refused(workers, exchanges):
     one = np.ones(2)
     parts = (one, 0.0 * one, one, 0.0 * one, 0.0, one, one, one.copy(), np.ones(3), 0.0, 0.0, 0.0, 1)
-    with pytest.raises(ValueError, match="lanes or meetings"):
-        _core.Descent(*parts, lanes=lanes, meetings=meetings)
+    with pytest.raises(ValueError, match="workers or exchanges"):
+        _core.Descent(*parts, workers=workers, exchanges=exchanges)
 
 
 def test_the_kink_keeps_multipliers_of_small_errors_at_zero():

@@ -177,17 +177,17 @@ def test_gram_of_wide_and_of_many_rows(shape, dtype):
         np.testing.assert_array_equal(other, found[0])
 
 
-@pytest.mark.parametrize("kink", [0.0, 0.4])
+@pytest.mark.parametrize("tube", [0.0, 0.4])
 @pytest.mark.parametrize("n", [0, 1, 15, 16, 17, 1000])
-def test_clipped_slope(instruction_set, n, kink):
+def test_clipped_slope(instruction_set, n, tube):
     rng = np.random.default_rng(n)
     z, dm, sigma = rng.uniform(-3, 3, n), rng.uniform(-1, 1, n), rng.uniform(0, 2, n)
     lower, upper = rng.uniform(-2, 0, n), rng.uniform(0, 2, n)
     upper[::4] = np.inf
     moved = z - 0.7 * sigma * dm
-    shrunk = np.sign(moved) * np.maximum(np.abs(moved) - kink * sigma, 0.0)
+    shrunk = np.sign(moved) * np.maximum(np.abs(moved) - tube * sigma, 0.0)
     expected = np.clip(shrunk, lower, upper) @ dm
-    found = _core.clipped_slope(z, dm, lower, upper, sigma, kink, 0.7, 2)
+    found = _core.clipped_slope(z, dm, lower, upper, sigma, tube, 0.7, 2)
     assert found == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
@@ -195,37 +195,37 @@ def test_clipped_slope(instruction_set, n, kink):
 @pytest.mark.parametrize("wrong", [np.ones(3), np.ones(4, np.float32), np.ones(8)[::2], [1.0] * 4], ids=str)
 def test_clipped_slope_refuses_wrong_vectors(name, wrong):
     good = {name: np.ones(4) for name in ("z", "dm", "lower", "upper", "sigma")}
-    good |= {"kink": 0.0, "t": 1.0, "n_threads": 1}
+    good |= {"tube": 0.0, "t": 1.0, "n_threads": 1}
     assert _core.clipped_slope(**good) == 4.0
     with pytest.raises((TypeError, ValueError)):
         _core.clipped_slope(**good | {name: wrong})
 
 
-@pytest.mark.parametrize("kink", [0.0, 0.4])
+@pytest.mark.parametrize("tube", [0.0, 0.4])
 @pytest.mark.parametrize("n", [0, 1, 17, 5000])
-def test_clipped_point(instruction_set, n, kink):
+def test_clipped_point(instruction_set, n, tube):
     rng = np.random.default_rng(n)
     scores, target, anchor = (rng.uniform(-3, 3, n) for _ in range(3))
     sign, sigma = rng.choice([-1.0, 1.0], n), rng.uniform(0.1, 2, n)
     lower, upper = rng.uniform(-2, 0, n), rng.uniform(0, 2, n)
     upper[::4] = np.inf
     z, pi, pull, D = (np.full(n, np.nan) for _ in range(4))
-    sums = _core.clipped_point(scores, 0.3, sign, target, anchor, lower, upper, sigma, kink, z, pi, pull, D, 2)
+    sums = _core.clipped_point(scores, 0.3, sign, target, anchor, lower, upper, sigma, tube, z, pi, pull, D, 2)
     wanted = anchor + sigma * (target - sign * (scores + 0.3))
-    shrunk = np.sign(wanted) * np.maximum(np.abs(wanted) - kink * sigma, 0.0)
+    shrunk = np.sign(wanted) * np.maximum(np.abs(wanted) - tube * sigma, 0.0)
     np.testing.assert_allclose(z, wanted, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(pi, np.clip(shrunk, lower, upper), rtol=1e-12, atol=1e-12)
     np.testing.assert_array_equal(pull, sign * pi)
-    np.testing.assert_array_equal(D, np.where((pi > lower) & (pi < upper) & ((kink == 0) | (pi != 0)), sigma, 0.0))
+    np.testing.assert_array_equal(D, np.where((pi > lower) & (pi < upper) & ((tube == 0) | (pi != 0)), sigma, 0.0))
     expected = (pull.sum(), ((pi - anchor) ** 2).sum(), np.abs(pi).sum(), D.sum())
     assert sums == pytest.approx(expected, rel=1e-11, abs=1e-11)
 
 
-@pytest.mark.parametrize("name", ["sign", "target", "anchor", "lower", "upper", "sigma", "z", "pi", "pull", "D"])
+@pytest.mark.parametrize("name", ["sign", "target", "anchor", "lower", "upper", "sigma", "z", "pi", "signed_pi", "D"])
 @pytest.mark.parametrize("wrong", [np.ones(3), np.ones(4, np.float32), np.ones(8)[::2], [1.0] * 4], ids=str)
 def test_clipped_point_refuses_wrong_vectors(name, wrong):
-    names = ("scores", "sign", "target", "anchor", "lower", "upper", "sigma", "z", "pi", "pull", "D")
-    good = {name: np.ones(4) for name in names} | {"b": 0.0, "kink": 0.0, "n_threads": 1}
+    names = ("scores", "sign", "target", "anchor", "lower", "upper", "sigma", "z", "pi", "signed_pi", "D")
+    good = {name: np.ones(4) for name in names} | {"b": 0.0, "tube": 0.0, "n_threads": 1}
     _core.clipped_point(**good)
     with pytest.raises((TypeError, ValueError)):
         _core.clipped_point(**good | {name: wrong})

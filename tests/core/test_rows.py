@@ -210,7 +210,7 @@ def state(kind, **changed):
     if kind == "barrier":
         return _core.Barrier(boxed=True, **{name: np.ones(4) for name in BARRIER} | changed)
     arrays = {name: np.ones(4) for name in DESCENT} | {"w": np.ones(3)} | changed
-    return _core.Descent(**arrays, kink=0.0, bias_center=0.0, bias_gain=0.0, signed_sum=0.0, seed=0)
+    return _core.Descent(**arrays, tube=0.0, bias_center=0.0, bias_gain=0.0, signed_sum=0.0, seed=0)
 
 
 @pytest.mark.parametrize("wrong", [np.ones(3), np.ones(4, np.float32), np.ones(8)[::2], [1.0] * 4], ids=str)

@@ -98,8 +98,8 @@ def continues(path, sizes, **options):
     """Whether reading goes on behind every batch as if it had never stopped; also after an exchange by JSON."""
     batches = open_batches(path, **sizes, **options)
     whole = list(batches)
-    shares = [batches.share(batch.position) for batch in whole]
-    assert batches.share(None) == 0.0
+    shares = [batches.slope(batch.position) for batch in whole]
+    assert batches.slope(None) == 0.0
     assert shares == sorted(shares)
     assert all(0.0 < share <= 1.0 for share in shares)
     for k in range(len(whole)):

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tests.losses.every import EVERY
+from tests.losses.every import EVERY, slope_in_score
 
 every = pytest.mark.parametrize("name", EVERY)
 COSTS = [0.0, 0.5, 1.0, 3.0]  # sums of these are exact
@@ -36,7 +36,7 @@ def rising(loss, score, y, cost):
     """The slope of the costs in the bias, exactly rounded."""
     live = cost > 0.0
     score, y, cost = score[live], y[live], cost[live]
-    return lambda b: math.fsum(cost * loss.slope(score + b, y))
+    return lambda b: math.fsum(cost * slope_in_score(loss, score + b, y))
 
 
 def bisected(goes_left, low, high):

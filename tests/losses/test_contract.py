@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from maxmargin.losses import LOSSES, SlackPower, slack_power
-from tests.losses.every import EVERY
+from tests.losses.every import EVERY, curvature_in_score, slope_in_score
 
 numbers = st.floats(-50.0, 50.0)
 every = pytest.mark.parametrize("name", EVERY)
@@ -48,7 +48,7 @@ def test_fenchel_young(name, score, alpha, y):
 @settings(max_examples=60, deadline=None)
 def test_slope_attains_the_conjugate(name, score, y):
     loss, f, y = point(name, score, y)
-    alpha = -loss.slope(f, y) * loss.sign(y)
+    alpha = -slope_in_score(loss, f, y) * loss.sign(y)
     value, conjugate = loss.value(f, y)[0], loss.conjugate(alpha, y)[0]
     size = 1.0 + value + abs(conjugate)
     assert value + conjugate == pytest.approx(-(alpha * loss.sign(y) * f)[0], abs=1e-12 * size)
@@ -62,8 +62,8 @@ def test_the_residual_says_all(name):
     r = loss.residual(score, y)
     np.testing.assert_allclose(r, loss.target(y) - loss.sign(y) * score, atol=1e-15)
     np.testing.assert_array_equal(loss.value(score, y), loss.of_residual(r))
-    np.testing.assert_array_equal(loss.slope(score, y), -loss.sign(y) * loss.share(r))
-    np.testing.assert_allclose(loss.conjugate(r, y), loss.conjugate_of_share(r) - r * loss.target(y), atol=1e-14)
+    np.testing.assert_array_equal(slope_in_score(loss, score, y), -loss.sign(y) * loss.slope(r))
+    np.testing.assert_allclose(loss.conjugate(r, y), loss.conjugate_of_slope(r) - r * loss.target(y), atol=1e-14)
 
 
 def test_some_values_by_hand():
@@ -90,7 +90,7 @@ def test_slope_agrees_with_differences(name):
         labels = np.full(len(r), y)
         score = loss.sign(labels) * (loss.target(labels) - r)
         difference = (loss.value(score + h, labels) - loss.value(score - h, labels)) / (2.0 * h)
-        np.testing.assert_allclose(loss.slope(score, labels), difference, rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(slope_in_score(loss, score, labels), difference, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", BENT)
@@ -100,16 +100,16 @@ def test_curvature_agrees_with_differences(name):
         r = smooth_residuals(loss)
         labels = np.full(len(r), y)
         score = loss.sign(labels) * (loss.target(labels) - r)
-        difference = (loss.slope(score + h, labels) - loss.slope(score - h, labels)) / (2.0 * h)
-        np.testing.assert_allclose(loss.curvature(score, labels), difference, rtol=1e-6, atol=1e-8)
+        difference = (slope_in_score(loss, score + h, labels) - slope_in_score(loss, score - h, labels)) / (2.0 * h)
+        np.testing.assert_allclose(curvature_in_score(loss, score, labels), difference, rtol=1e-6, atol=1e-8)
 
 
 @pytest.mark.parametrize("name", BENT)
-def test_share_and_bend_come_together(name):
+def test_slope_and_curvature_come_together(name):
     loss, r = EVERY[name], np.linspace(-4.0, 4.0, 81)
-    share, bend = loss.share_and_bend(r)
-    np.testing.assert_array_equal(share, loss.share(r))
-    np.testing.assert_array_equal(bend, loss.bend(r))
+    share, bend = loss.slope_and_curvature(r)
+    np.testing.assert_array_equal(share, loss.slope(r))
+    np.testing.assert_array_equal(bend, loss.curvature(r))
     assert np.all(bend >= 0.0)
     assert np.all(np.isfinite(bend))
 
@@ -117,7 +117,7 @@ def test_share_and_bend_come_together(name):
 @every
 def test_share_rises_within_the_domain(name):
     loss, r = EVERY[name], np.linspace(-30.0, 30.0, 6001)
-    share, one = loss.share(r), np.ones(len(r))
+    share, one = loss.slope(r), np.ones(len(r))
     low, high = loss.domain(one)
     assert np.all(np.diff(share) >= 0.0)
     assert np.all((low <= share) & (share <= high))
@@ -151,8 +151,8 @@ def test_dual_boxes_hold_the_conjugate(name):
     for share in np.linspace(-1.0 if loss.regression else 0.0, 1.0, 9):
         alpha = share * cost
         assert np.all((box.lower <= alpha) & (alpha <= box.upper))
-        inside = 0.5 * box.diagonal * alpha**2 + box.kink * np.abs(alpha)
-        np.testing.assert_allclose(inside, cost * loss.conjugate_of_share(alpha / cost), atol=1e-14)
+        inside = 0.5 * box.diagonal * alpha**2 + box.tube * np.abs(alpha)
+        np.testing.assert_allclose(inside, cost * loss.conjugate_of_slope(alpha / cost), atol=1e-14)
 
 
 @pytest.mark.parametrize("name", BOXED)
@@ -162,10 +162,10 @@ def test_dual_boxes_by_hand(name):
     assert box.upper.tolist() == [0.0, np.inf if squared else 2.0]
     assert box.lower.tolist() == ([0.0, -box.upper[1]] if loss.regression else [0.0, 0.0])
     assert box.diagonal.tolist() == [0.0, 0.25 if squared else 0.0]
-    assert box.kink == getattr(loss, "epsilon", 0.0)
+    assert box.tube == getattr(loss, "epsilon", 0.0)
     part = box.part(np.array([1]))
     assert (part.lower, part.upper, part.diagonal) == (box.lower[1:], box.upper[1:], box.diagonal[1:])
-    assert part.kink == box.kink
+    assert part.tube == box.tube
     assert box.part(slice(0, 1)).upper.tolist() == [0.0]
 
 
@@ -180,7 +180,11 @@ def test_a_loss_without_box_says_so(name):
 def test_a_loss_without_curvature_says_so(name):
     loss, one = EVERY[name], np.ones(2)
     assert not loss.smooth
-    for call in (lambda: loss.bend(one), lambda: loss.curvature(one, one), lambda: loss.share_and_bend(one)):
+    for call in (
+        lambda: loss.curvature(one),
+        lambda: curvature_in_score(loss, one, one),
+        lambda: loss.slope_and_curvature(one),
+    ):
         with pytest.raises(NotImplementedError, match=loss.name):
             call()
 
@@ -191,9 +195,9 @@ def test_smooth_losses_have_a_finite_curvature_everywhere():
 
 
 @pytest.mark.parametrize("p", [1.2, 1.5, 3.0, 4.0])
-def test_residual_of_share_undoes_the_share(p):
+def test_residual_of_slope_undoes_the_share(p):
     r = np.array([0.0, 1e-3, 0.5, 1.0, 7.0])
-    np.testing.assert_allclose(SlackPower(p).residual_of_share(SlackPower(p).share(r)), r, rtol=1e-12)
+    np.testing.assert_allclose(SlackPower(p).residual_of_slope(SlackPower(p).slope(r)), r, rtol=1e-12)
 
 
 def test_losses_have_their_names():
@@ -209,7 +213,7 @@ def test_losses_have_their_names():
 def test_far_scores_stay_finite(name, far):
     loss = EVERY[name]
     score, y = np.array([-far, far]), np.array([1.0, 1.0])
-    value, slope = loss.value(score, y), loss.slope(score, y)
+    value, slope = loss.value(score, y), slope_in_score(loss, score, y)
     assert np.isfinite(value).all()
     assert np.isfinite(slope).all()
     assert slope[0] < 0.0 <= value[1]

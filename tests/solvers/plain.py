@@ -60,15 +60,15 @@ def residuals(problem, w, b):
     return targets(problem) - signs(problem) * (dense(problem) @ w + b)
 
 
-def conjugate(problem, share):
-    """h*(share) for shares of the cost within the domain."""
-    name, size = problem.loss.name, np.abs(share)
+def conjugate(problem, fraction):
+    """h*(fraction) for shares of the cost within the domain."""
+    name, size = problem.loss.name, np.abs(fraction)
     if name == "logistic":
-        return -entr(share) - entr(1.0 - share)
+        return -entr(fraction) - entr(1.0 - fraction)
     if name == "slack_power":
         p = problem.loss.power
-        return (p - 1.0) * (share / p) ** (p / (p - 1.0))
-    return getattr(problem.loss, "epsilon", 0.0) * size + (0.25 * share**2 if "squared" in name else 0.0)
+        return (p - 1.0) * (fraction / p) ** (p / (p - 1.0))
+    return getattr(problem.loss, "epsilon", 0.0) * size + (0.25 * fraction**2 if "squared" in name else 0.0)
 
 
 def scale_of_bias(problem):
@@ -128,9 +128,9 @@ def method_for(problem, best=None, watch=None, **options):
     return method
 
 
-def working_set(method, penalty=10.0, share=0.4):
+def working_set(method, penalty=10.0, fraction=0.4):
     """The rows that it would work on from its best point."""
-    return method._choose(method.best, penalty, share)
+    return method._choose(method.best, penalty, fraction)
 
 
 def minimise(method, work, anchor, most=200):
@@ -143,12 +143,12 @@ def absorb(method, work):
     return method._absorb(work)
 
 
-def begun(problem, *, share=1.0, sigma=None, **options):
-    """Newton's method at a rough point, and its working set: all rows, unless a share is given."""
+def begun(problem, *, fraction=1.0, sigma=None, **options):
+    """Newton's method at a rough point, and its working set: all rows, unless a fraction is given."""
     smooth, alpha = problem.loss.smooth, 0.01 * np.ones(len(problem.y))
     start = points.uncertified(problem, None, ONE) if smooth else points.recover(problem, alpha, ONE)
     method = method_for(problem, start, **options)
-    work = working_set(method, share=share)
+    work = working_set(method, fraction=fraction)
     if sigma is not None:
         work.sigma = np.full_like(work.sigma, sigma)
     return method, work

@@ -70,7 +70,7 @@ def time_is_over(monkeypatch):
 
 def form_matrix(walk):
     """The second derivatives where it stands."""
-    walk._bend()
+    walk._form_matrix()
 
 
 def step(walk, C):
@@ -119,7 +119,7 @@ def test_objectives_are_known_for_every_cost_without_a_pass(loss, fit_intercept)
         r, h = residuals(unit, walk.w, walk.b), 1e-6
         u = unit.cost * (unit.loss.of_residual(r + h) - unit.loss.of_residual(r - h)) / (2.0 * h)
         np.testing.assert_allclose(walk.u, u, atol=1e-5)
-        np.testing.assert_allclose(walk.pull, induced(unit, walk.u), atol=1e-11)
+        np.testing.assert_allclose(walk.induced, induced(unit, walk.u), atol=1e-11)
         high, low = values(walk, C)
         assert high == pytest.approx(primal(problem, walk.w, walk.b), rel=1e-12)
         assert low == pytest.approx(dual(problem, C * walk.u), rel=1e-10)
@@ -136,9 +136,9 @@ def test_a_step_solves_newtons_equations(loss, fit_intercept, C):
     assert step(walk, C)
     X = np.column_stack([unit.space.X, np.ones(80)])[:, : 4 + fit_intercept]
     r, h = residuals(unit, w, b), 1e-5
-    D = C * unit.cost * (unit.loss.share(r + h) - unit.loss.share(r - h)) / (2.0 * h)
+    D = C * unit.cost * (unit.loss.slope(r + h) - unit.loss.slope(r - h)) / (2.0 * h)
     H = X.T @ (D[:, None] * X) + np.diag(np.r_[np.ones(4), 0.0][: X.shape[1]])
-    gradient = C * X.T @ (unit.cost * unit.loss.share(r) * unit.y) - np.r_[w, 0.0][: X.shape[1]]
+    gradient = C * X.T @ (unit.cost * unit.loss.slope(r) * unit.y) - np.r_[w, 0.0][: X.shape[1]]
     v = np.linalg.solve(H, gradient)
     np.testing.assert_allclose(walk.w - w, v[:4], rtol=1e-3, atol=1e-6)
     np.testing.assert_allclose(walk.scores, unit.space.X @ walk.w, atol=1e-12)
@@ -172,7 +172,7 @@ def test_it_fits_smooth_losses_with_few_columns(loss, options, wanted):
 
 
 def test_the_matrix_is_kept_until_steps_gain_too_little(monkeypatch):
-    formed, walk = watched(monkeypatch, "_bend"), standing(unit_problem("logistic", n=300), 0.01)
+    formed, walk = watched(monkeypatch, "_form_matrix"), standing(unit_problem("logistic", n=300), 0.01)
     counts = []
     for C in (0.01, 0.0101, 0.0102, 0.0103, 0.3):
         assert move(walk, C) is not None
@@ -181,12 +181,12 @@ def test_the_matrix_is_kept_until_steps_gain_too_little(monkeypatch):
     # It is a matrix for every C: without the factor C, so that it serves at others, too.
     form_matrix(walk)
     X, r, h = np.column_stack([walk.unit.space.X, np.ones(300)]), residuals(walk.unit, walk.w, walk.b), 1e-5
-    D = (walk.unit.loss.share(r + h) - walk.unit.loss.share(r - h)) / (2.0 * h)
+    D = (walk.unit.loss.slope(r + h) - walk.unit.loss.slope(r - h)) / (2.0 * h)
     np.testing.assert_allclose(np.triu(walk.M), np.triu(X.T @ (D[:, None] * X)), rtol=1e-6, atol=1e-6)
 
 
 def test_a_gap_that_does_not_halve_with_a_fresh_matrix_ends_it(monkeypatch):
-    formed, walk = watched(monkeypatch, "_bend"), standing(unit_problem("squared_hinge"), 1.0)
+    formed, walk = watched(monkeypatch, "_form_matrix"), standing(unit_problem("squared_hinge"), 1.0)
     gaps = gaps_are(monkeypatch, [1.0, 0.6, 0.5])
     assert move(walk, 2.0) is None
     assert len(formed) == 1
@@ -194,7 +194,7 @@ def test_a_gap_that_does_not_halve_with_a_fresh_matrix_ends_it(monkeypatch):
 
 
 def test_a_matrix_is_formed_afresh_at_most_every_other_step(monkeypatch):
-    formed, walk = watched(monkeypatch, "_bend"), standing(unit_problem("squared_hinge"), 1.0)
+    formed, walk = watched(monkeypatch, "_form_matrix"), standing(unit_problem("squared_hinge"), 1.0)
     gaps_are(monkeypatch, [1.0, 0.4, 0.15, 0.06, 0.0059, 0.0])
     order, original = [], chord.Chord._step
     monkeypatch.setattr(chord.Chord, "_step", lambda self, C: order.append(len(formed)) or original(self, C))
@@ -218,7 +218,7 @@ def test_it_gives_up_at_a_deadline(monkeypatch):
     assert move(walk, 1.0) is not None  # where it stands nothing needs to be done
 
 
-@pytest.mark.parametrize(("hurt", "value"), [("M", -1.0), ("M", np.nan), ("pull", np.nan), ("pull", np.inf)])
+@pytest.mark.parametrize(("hurt", "value"), [("M", -1.0), ("M", np.nan), ("induced", np.nan), ("induced", np.inf)])
 def test_it_gives_up_where_equations_break_down(hurt, value):
     unit = unit_problem("logistic")
     walk = standing(unit, 1.0)

@@ -137,10 +137,10 @@ def test_curvatures_are_the_slopes_of_the_multipliers(loss):
 def test_sums_are_those_of_the_multipliers(loss):
     looked = Looked(loss)
     at, sign = looked.at, signs(looked.problem)
-    np.testing.assert_array_equal(at.pull, sign * at.pi)
+    np.testing.assert_array_equal(at.signed, sign * at.pi)
     assert at.balance == pytest.approx(float(at.pi @ sign), abs=1e-12)
     assert at.size == pytest.approx(float(np.abs(at.pi).sum()), rel=1e-13)
-    assert at.bend == pytest.approx(float(at.D.sum()), rel=1e-13)
+    assert at.curvature == pytest.approx(float(at.D.sum()), rel=1e-13)
     if loss in SMOOTH and not looked.problem.loss.has_box:
         assert at.moved == 0.0
     else:
@@ -149,14 +149,14 @@ def test_sums_are_those_of_the_multipliers(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("t", [0.0, 0.4, 1.0, -2.0])
-def test_the_pull_is_the_derivative_along_the_direction(loss, t):
+def test_the_slope_is_the_derivative_along_the_direction(loss, t):
     looked, h = Looked(loss), 1e-5
     looked.curve.along(looked.d_scores, looked.db)
     totals = [float(looked.phi(looked.residuals(t + k * h)).sum()) for k in (1.0, -1.0)]
     slope = (totals[0] - totals[1]) / (2.0 * h)
-    assert looked.curve.pull(t) == pytest.approx(-slope, rel=1e-5, abs=1e-4)
+    assert looked.curve.slope(t) == pytest.approx(-slope, rel=1e-5, abs=1e-4)
     there = looked.curve.at(looked.scores + t * looked.d_scores, B + t * looked.db)
-    assert looked.curve.pull(0.0) == pytest.approx(float(there.pull @ (looked.d_scores + looked.db)), rel=1e-12)
+    assert looked.curve.slope(0.0) == pytest.approx(float(there.signed @ (looked.d_scores + looked.db)), rel=1e-12)
 
 
 def test_only_boxes_are_quadratic_in_pieces():
@@ -194,7 +194,7 @@ def test_low_powers_are_zero_without_slack_or_cost():
     assert at.D[3] == pytest.approx(2.0)  # where the slack begins, the penalty alone bounds the curvature
     assert 0.0 < at.pi[4] < 3.0
     curve.along(np.ones(5), 0.0)
-    assert curve.pull(0.0) == pytest.approx(at.pi.sum())
+    assert curve.slope(0.0) == pytest.approx(at.pi.sum())
 
 
 @pytest.mark.parametrize("loss", ["squared_hinge", "squared_epsilon_insensitive"])
@@ -208,4 +208,4 @@ def test_a_square_is_the_same_curve_as_a_box_and_by_its_slopes(loss):
     assert at.size == pytest.approx(float(np.abs(at.pi).sum()), rel=1e-13)
     for curve in (by_slopes, boxed.curve):
         curve.along(boxed.d_scores, boxed.db)
-    assert by_slopes.pull(0.8) == pytest.approx(boxed.curve.pull(0.8), rel=1e-12)
+    assert by_slopes.slope(0.8) == pytest.approx(boxed.curve.slope(0.8), rel=1e-12)

@@ -289,7 +289,7 @@ def test_shares_of_the_rows_follow_the_gap():
     # All rows while it is rough; then three times as many, or what the gap says once it is small.
     shares = [share for _, share in method.chosen]
     np.testing.assert_allclose(shares, [1.0, 1.0, 1.0, 1.0, 5.0 * 0.9e-4**0.5, 0.02, 0.06])
-    method = told(falling(1e-3, 0.9e-3, 0.8e-3, 1e-14), run={"share": 0.1}, gap=0.05)
+    method = told(falling(1e-3, 0.9e-3, 0.8e-3, 1e-14), run={"fraction": 0.1}, gap=0.05)
     np.testing.assert_allclose([share for _, share in method.chosen], [0.1, 0.3, 0.9, 1.0])
     for gap, share in ((0.1, 1.0), (0.02, 5.0 * 0.02**0.5), (0.0016, 0.2), (1e-5, 0.02)):
         assert told(falling(1e-14), gap=gap).chosen[0][1] == pytest.approx(share)
@@ -318,6 +318,6 @@ def test_the_end_is_the_optimum(loss, bias):
 def test_working_sets_lead_to_the_optimum_of_all_rows(loss):
     problem = small(loss, n=5000, d=3, epsilon=1.0)
     method = method_for(problem)
-    rough = method.run(newton.from_nothing(problem, ONE), share=0.41)
+    rough = method.run(newton.from_nothing(problem, ONE), fraction=0.41)
     assert rough.gap <= 1e-12
     assert rough.primal == pytest.approx(optimum(problem), rel=1e-7)

@@ -104,17 +104,17 @@ def test_multipliers_are_centred_at_the_margin(loss, epsilon):
     problem = small(loss, n=3000, d=2, epsilon=epsilon, C=0.7)
     r = residuals(problem, np.array([0.5, -0.3]), 0.1)
     alpha, width = newton.centred(problem, r)
-    kink = epsilon if problem.loss.regression else 0.0
-    outside = np.abs(r) - kink if kink else r
+    tube = epsilon if problem.loss.regression else 0.0
+    outside = np.abs(r) - tube if tube else r
     assert np.count_nonzero(np.abs(outside) < width) == 273  # five times the root of the rows
-    np.testing.assert_array_equal(alpha[outside <= -width], 0.0 if kink or loss == "hinge" else -0.7)
+    np.testing.assert_array_equal(alpha[outside <= -width], 0.0 if tube or loss == "hinge" else -0.7)
     np.testing.assert_array_equal(np.abs(alpha[outside >= width]), 0.7)
     if problem.loss.regression:
         assert np.all(alpha * r >= 0.0)
     inside = np.abs(outside) < width
-    low = -0.7 if loss != "hinge" and not kink else 0.0
+    low = -0.7 if loss != "hinge" and not tube else 0.0
     line = low + (0.7 - low) * 0.5 * (1.0 + outside / width)
-    np.testing.assert_allclose(np.abs(alpha[inside]) if kink else alpha[inside], line[inside], rtol=1e-12)
+    np.testing.assert_allclose(np.abs(alpha[inside]) if tube else alpha[inside], line[inside], rtol=1e-12)
 
 
 @pytest.mark.parametrize(("n", "d", "few"), [(3000, 2, 273), (3000, 20, 630), (3000, 200, 2999), (9000, 1, 474)])
@@ -143,11 +143,11 @@ def test_under_the_first_penalty_most_rows_are_between_their_bounds(loss, C):
     assert sigma is not None
     live = weight > 0.0
     r = residuals(problem, scaled.w, scaled.b)[live]
-    kink = getattr(problem.loss, "epsilon", 0.0)
-    moved = sigma * np.median(np.abs(np.abs(r) - kink))
+    tube = getattr(problem.loss, "epsilon", 0.0)
+    moved = sigma * np.median(np.abs(np.abs(r) - tube))
     assert moved == pytest.approx(0.25 * C * weight[live].mean())
     # From the middle of the box, half of all rows stay inside; those that do not are at least at half their costs.
-    assert np.mean(sigma * np.abs(np.abs(r) - kink) <= 0.5 * C * weight[live]) >= 0.5
+    assert np.mean(sigma * np.abs(np.abs(r) - tube) <= 0.5 * C * weight[live]) >= 0.5
 
 
 def test_the_usual_penalty_is_enough_where_a_start_is_fair_or_short():
@@ -225,10 +225,10 @@ def test_all_rows_begin_at_the_hyperplane_of_a_sample(loss, monkeypatch):
         alpha, width = newton.centred(problem, r)
         assert told == {
             "sigma": pytest.approx(1.5 / (2.0 * width)),
-            "share": 0.3,
+            "fraction": 0.3,
         }  # 1.5 is the mean of costs that count
     else:
-        alpha = problem.cost * problem.loss.share(r)
+        alpha = problem.cost * problem.loss.slope(r)
         assert told == {"penalty": 10.0, "sigma": None}
     np.testing.assert_allclose(start.alpha, alpha, rtol=1e-7, atol=1e-9)
     if loss in SMOOTH:  # their multipliers are exact, their dual value not worth a pass
@@ -319,7 +319,7 @@ def test_a_solution_is_a_start_and_needs_no_step_if_it_is_one(loss, monkeypatch)
     [(method, start, told)] = on_all(seen, other)
     np.testing.assert_array_equal(start.w, done.w)
     assert start.gap == math.inf
-    assert told == {"penalty": 1000.0, "share": 0.1}
+    assert told == {"penalty": 1000.0, "fraction": 0.1}
     assert near.n_iter == method.steps
     far = Newton().solve(other, start=np.full(60, 0.5))
     assert far.primal == pytest.approx(near.primal, rel=1e-6)

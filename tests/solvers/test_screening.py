@@ -37,9 +37,9 @@ def make(loss, bias, seed, sparse=False):
 def sides(problem, point):
     """The multiplier of the side on which a row lies."""
     r = problem.target - problem.sign * (point.scores + point.b)
-    kink, box = problem.box.kink, problem.box
+    tube, box = problem.box.tube, problem.box
     if problem.loss.regression:
-        return np.where(r > kink, box.upper, np.where(r < -kink, box.lower, 0.0))
+        return np.where(r > tube, box.upper, np.where(r < -tube, box.lower, 0.0))
     return np.where(r > 0.0, box.upper, 0.0)
 
 

@@ -176,7 +176,7 @@ def test_a_round_of_some_rows_counts_what_the_others_contribute(loss):
     problem = small(loss, n=4000, d=3, epsilon=1.0)
     near = Newton(tol=1e-2, exact=False, sampling=False).solve(problem)
     method = method_for(problem, points.recover(problem, near.alpha, ONE, near.w, near.b))
-    work = working_set(method, share=0.5)
+    work = working_set(method, fraction=0.5)
     anchor = anchor_of(problem, work.chosen)
     psi = Psi(problem, work, anchor)
     assert len(work.alpha) == 2000

@@ -38,12 +38,12 @@ def nothing_is_factored(monkeypatch):
 class Line:
     """A curve whose derivative along the line is given: without weights it is all that counts."""
 
-    def __init__(self, slope, exact=False):
-        self.slope, self.exact, self.seen = slope, exact, []
+    def __init__(self, derivative, exact=False):
+        self.derivative, self.exact, self.seen = derivative, exact, []
 
-    def pull(self, t):
+    def slope(self, t):
         self.seen.append(t)
-        return -self.slope(t)
+        return -self.derivative(t)
 
 
 def bowl(root, power=1.0):
@@ -57,7 +57,7 @@ def test_a_line_search_finds_the_root(root, power):
     method, work = begun(small("hinge", bias="none"))
     line = Line(bowl(root, power), exact=True)
     t = line_search(method, work, line, -1.0)
-    assert abs(line.slope(t)) <= 1e-3
+    assert abs(line.derivative(t)) <= 1e-3
     assert len(line.seen) <= (15 if power < 5.0 else 30)
 
 

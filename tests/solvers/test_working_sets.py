@@ -28,8 +28,8 @@ TUBE = "epsilon_insensitive"
 BOXED = ["hinge", TUBE]
 
 
-def choose(problem, point, penalty=10.0, share=0.4):
-    return working_set(method_for(problem, point), penalty, share)
+def choose(problem, point, penalty=10.0, fraction=0.4):
+    return working_set(method_for(problem, point), penalty, fraction)
 
 
 def thinned(D, n_cols):
@@ -74,13 +74,13 @@ def distance_to_margin(problem, r):
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
 @pytest.mark.parametrize(("loss", "epsilon"), [("hinge", 0.0), (TUBE, 2.5), (TUBE, 0.0)])
-@pytest.mark.parametrize(("share", "n_doubtful", "count"), [(0.4, 300, 2400), (0.01, 300, 2000), (0.4, 3000, 3000)])
-def test_rows_in_doubt_and_next_to_the_margin_are_chosen(loss, epsilon, layout, share, n_doubtful, count):
+@pytest.mark.parametrize(("fraction", "n_doubtful", "count"), [(0.4, 300, 2400), (0.01, 300, 2000), (0.4, 3000, 3000)])
+def test_rows_in_doubt_and_next_to_the_margin_are_chosen(loss, epsilon, layout, fraction, n_doubtful, count):
     problem = big(loss, epsilon=epsilon)
     if layout is not np.asarray:
         problem = with_rows(problem, layout(problem.space.X))
     point, r, doubtful = point_of(problem, n_doubtful)
-    work = choose(problem, point, share=share)
+    work = choose(problem, point, fraction=fraction)
     chosen = work.chosen
     assert len(chosen) == count
     assert np.all(np.diff(chosen) > 0)
@@ -123,7 +123,7 @@ def test_a_multiplier_off_its_bound_is_in_doubt(loss, off):
 
 
 @pytest.mark.parametrize(
-    ("loss", "n", "share", "n_doubtful", "wanted"),
+    ("loss", "n", "fraction", "n_doubtful", "wanted"),
     [
         ("hinge", N, 0.59, 0, False),
         ("hinge", N, 0.61, 0, True),
@@ -139,10 +139,10 @@ def test_a_multiplier_off_its_bound_is_in_doubt(loss, off):
         (1.5, N, 0.1, 0, True),
     ],
 )
-def test_all_rows_are_taken_where_few_would_be_left_out(loss, n, share, n_doubtful, wanted):
+def test_all_rows_are_taken_where_few_would_be_left_out(loss, n, fraction, n_doubtful, wanted):
     problem = big(loss, n=n)
     point, _, _ = point_of(problem, n_doubtful)
-    work = choose(problem, point, share=share)
+    work = choose(problem, point, fraction=fraction)
     assert is_all_rows(work) is wanted
     if wanted:
         assert work.rows.shape == (n, 3)
@@ -154,11 +154,11 @@ def test_all_rows_are_taken_where_few_would_be_left_out(loss, n, share, n_doubtf
         assert len(work.sigma) == n
 
 
-@pytest.mark.parametrize("share", [0.4, 1.0])
-def test_kept_products_are_those_of_the_chosen_rows(share):
+@pytest.mark.parametrize("fraction", [0.4, 1.0])
+def test_kept_products_are_those_of_the_chosen_rows(fraction):
     problem = big("hinge")
     point, _, _ = point_of(problem, 100)
-    work = choose(problem, point, share=share)
+    work = choose(problem, point, fraction=fraction)
     X, D = dense(problem)[work.chosen], np.linspace(0.0, 1.0, len(work.alpha))
     wide = np.column_stack([X, np.ones(len(X))])
     found = np.triu(work.normal.matrix(D, ONE))

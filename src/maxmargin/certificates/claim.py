@@ -39,7 +39,7 @@ Vector = NDArray[np.float64]
 JOINT = ("crammer_singer", "multinomial")  # losses whose scores, one a class, are coupled
 NO_HARD_MARGIN = ("logistic", "epsilon_insensitive", "squared_epsilon_insensitive", *JOINT)
 INFINITE = "NaN or infinity among the data or the claims"
-FLOOR = 1e-9  # more than the share of the objective at w = 0 that a relative gap is measured with at least
+FLOOR = 1e-9  # more than the part of the objective at w = 0 that a relative gap is measured with at least
 
 
 class Sums(Protocol):

@@ -73,7 +73,7 @@ class Batches:
     ...     batches = open_batches(f"{folder}/t.csv", batch_rows=2)
     ...     first = next(iter(batches))
     ...     rest = [batch.y.tolist() for batch in batches.read(first.position)]
-    >>> first.y.tolist(), rest, batches.share(first.position) < 1.0
+    >>> first.y.tolist(), rest, batches.slope(first.position) < 1.0
     (['no', 'yes'], [['no']], True)
     """
 
@@ -97,7 +97,7 @@ class Batches:
     def n_bytes(self) -> int:
         return self._stamp[0]
 
-    def share(self, position: dict[str, Any] | None) -> float:
+    def slope(self, position: dict[str, Any] | None) -> float:
         """The part of the file before a position, from 0 to 1; None stands for the beginning."""
         return 0.0 if position is None else float(position["share"])
 

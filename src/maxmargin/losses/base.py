@@ -15,16 +15,16 @@ Vector = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class DualBox:
-    """A dual that is quadratic over a box: lower ≤ alpha ≤ upper, plus ½ diagonal·alpha² + kink·|alpha|."""
+    """A dual that is quadratic over a box: lower ≤ alpha ≤ upper, plus ½ diagonal·alpha² + tube·|alpha|."""
 
     lower: Vector
     upper: Vector
     diagonal: Vector
-    kink: float = 0.0
+    tube: float = 0.0
 
     def part(self, chosen: NDArray[np.intp] | slice) -> DualBox:
         """The box of some rows."""
-        return DualBox(self.lower[chosen], self.upper[chosen], self.diagonal[chosen], self.kink)
+        return DualBox(self.lower[chosen], self.upper[chosen], self.diagonal[chosen], self.tube)
 
 
 class Loss(ABC):
@@ -38,7 +38,7 @@ class Loss(ABC):
     name: str
     regression = False
     smooth = False  # has a curvature everywhere, so that Newton's method needs no multipliers
-    entropic = False  # the conjugate is the binary entropy of the multiplier's share of the cost
+    entropic = False  # the conjugate is the binary entropy of the multiplier's part of the cost
 
     def sign(self, y: Vector) -> Vector:
         return np.ones_like(y) if self.regression else y
@@ -54,24 +54,24 @@ class Loss(ABC):
         """h(r)."""
 
     @abstractmethod
-    def share(self, r: Vector) -> Vector:
+    def slope(self, r: Vector) -> Vector:
         """h'(r), the multiplier per unit of cost (a subgradient at corners)."""
 
     @abstractmethod
-    def conjugate_of_share(self, share: Vector) -> Vector:
-        """h*(share), infinite outside its domain."""
+    def conjugate_of_slope(self, slope: Vector) -> Vector:
+        """h*(slope), infinite outside its domain."""
 
     @abstractmethod
     def domain(self, cost: Vector) -> tuple[Vector, Vector]:
         """Smallest and largest multiplier of rows with these costs."""
 
-    def bend(self, r: Vector) -> Vector:
+    def curvature(self, r: Vector) -> Vector:
         """h''(r), the curvature per unit of cost."""
         raise NotImplementedError(f"the loss {self.name!r} has no curvature everywhere; it needs multipliers")
 
-    def share_and_bend(self, r: Vector) -> tuple[Vector, Vector]:
+    def slope_and_curvature(self, r: Vector) -> tuple[Vector, Vector]:
         """h'(r) and h''(r) together."""
-        return self.share(r), self.bend(r)
+        return self.slope(r), self.curvature(r)
 
     def dual_box(self, cost: Vector) -> DualBox:
         """The dual's box; only losses that are piecewise linear or quadratic have one."""
@@ -85,17 +85,9 @@ class Loss(ABC):
         """ℓ(score, y)."""
         return self.of_residual(self.residual(score, y))
 
-    def slope(self, score: Vector, y: Vector) -> Vector:
-        """A subgradient of ℓ in the score."""
-        return -self.sign(y) * self.share(self.residual(score, y))
-
-    def curvature(self, score: Vector, y: Vector) -> Vector:
-        """The second derivative of ℓ in the score."""
-        return self.bend(self.residual(score, y))
-
     def conjugate(self, alpha: Vector, y: Vector) -> Vector:
         """ℓ*(−alpha·sign, y), infinite where alpha is not allowed."""
-        return self.conjugate_of_share(alpha) - alpha * self.target(y)
+        return self.conjugate_of_slope(alpha) - alpha * self.target(y)
 
     @abstractmethod
     def best_bias(self, score: Vector, y: Vector, cost: Vector, start: float | None = None) -> tuple[float, float]:

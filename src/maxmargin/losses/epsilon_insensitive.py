@@ -38,11 +38,11 @@ class EpsilonInsensitive(Loss):
     def of_residual(self, r: Vector) -> Vector:
         return np.maximum(0.0, np.abs(r) - self.epsilon * BORDER)
 
-    def share(self, r: Vector) -> Vector:
+    def slope(self, r: Vector) -> Vector:
         return np.where(np.abs(r) > self.epsilon, np.sign(r), 0.0)
 
-    def conjugate_of_share(self, share: Vector) -> Vector:
-        return np.where(np.abs(share) <= 1.0, self.epsilon * np.abs(share), np.inf)
+    def conjugate_of_slope(self, slope: Vector) -> Vector:
+        return np.where(np.abs(slope) <= 1.0, self.epsilon * np.abs(slope), np.inf)
 
     def domain(self, cost: Vector) -> tuple[Vector, Vector]:
         return -cost, cost
@@ -78,14 +78,14 @@ class SquaredEpsilonInsensitive(Loss):
     def of_residual(self, r: Vector) -> Vector:
         return np.maximum(0.0, np.abs(r) - self.epsilon * BORDER) ** 2
 
-    def share(self, r: Vector) -> Vector:
+    def slope(self, r: Vector) -> Vector:
         return 2.0 * np.sign(r) * np.maximum(0.0, np.abs(r) - self.epsilon)
 
-    def bend(self, r: Vector) -> Vector:
+    def curvature(self, r: Vector) -> Vector:
         return np.where(np.abs(r) > self.epsilon, 2.0, 0.0)
 
-    def conjugate_of_share(self, share: Vector) -> Vector:
-        return self.epsilon * np.abs(share) + 0.25 * share**2
+    def conjugate_of_slope(self, slope: Vector) -> Vector:
+        return self.epsilon * np.abs(slope) + 0.25 * slope**2
 
     def domain(self, cost: Vector) -> tuple[Vector, Vector]:
         upper = np.where(cost > 0.0, np.inf, 0.0)

@@ -30,11 +30,11 @@ class Hinge(Loss):
     def of_residual(self, r: Vector) -> Vector:
         return np.maximum(0.0, r)
 
-    def share(self, r: Vector) -> Vector:
+    def slope(self, r: Vector) -> Vector:
         return np.where(r > 0.0, 1.0, 0.0)
 
-    def conjugate_of_share(self, share: Vector) -> Vector:
-        return np.where((share >= 0.0) & (share <= 1.0), 0.0, np.inf)
+    def conjugate_of_slope(self, slope: Vector) -> Vector:
+        return np.where((slope >= 0.0) & (slope <= 1.0), 0.0, np.inf)
 
     def domain(self, cost: Vector) -> tuple[Vector, Vector]:
         return np.zeros_like(cost), cost

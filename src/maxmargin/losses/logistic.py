@@ -39,20 +39,20 @@ class Logistic(Loss):
     def of_residual(self, r: Vector) -> Vector:
         return np.maximum(r, 0.0) + np.log1p(np.exp(-np.abs(r)))
 
-    def share(self, r: Vector) -> Vector:
-        return self.share_and_bend(r)[0]
+    def slope(self, r: Vector) -> Vector:
+        return self.slope_and_curvature(r)[0]
 
-    def bend(self, r: Vector) -> Vector:
-        return self.share_and_bend(r)[1]
+    def curvature(self, r: Vector) -> Vector:
+        return self.slope_and_curvature(r)[1]
 
-    def share_and_bend(self, r: Vector) -> tuple[Vector, Vector]:
+    def slope_and_curvature(self, r: Vector) -> tuple[Vector, Vector]:
         e = np.exp(-np.abs(r))
         inverse = 1.0 / (1.0 + e)
         return np.where(r >= 0.0, inverse, e * inverse), e * inverse * inverse
 
-    def conjugate_of_share(self, share: Vector) -> Vector:
-        inside = (share >= 0.0) & (share <= 1.0)
-        a = np.clip(share, 0.0, 1.0)
+    def conjugate_of_slope(self, slope: Vector) -> Vector:
+        inside = (slope >= 0.0) & (slope <= 1.0)
+        a = np.clip(slope, 0.0, 1.0)
         with np.errstate(divide="ignore", invalid="ignore"):
             left = np.where(a > 0.0, a * np.log(a), 0.0)
             right = np.where(a < 1.0, (1.0 - a) * np.log1p(-a), 0.0)
@@ -68,8 +68,8 @@ class Logistic(Loss):
         low, high = level - float(score.max()), level - float(score.min())
 
         def slope(b: float) -> tuple[float, float]:
-            share, bend = self.share_and_bend(-y * (score + b))
-            return -float((cost * y) @ share), float(cost @ bend)
+            slope, curvature = self.slope_and_curvature(-y * (score + b))
+            return -float((cost * y) @ slope), float(cost @ curvature)
 
         b = rising_root(slope, low, high, level if start is None else start, 1e-14 * (plus + minus))
         return b, b

@@ -38,10 +38,10 @@ class SlackPower(Loss):
     def of_residual(self, r: Vector) -> Vector:
         return np.asarray(np.maximum(0.0, r) ** self.power)
 
-    def share(self, r: Vector) -> Vector:
+    def slope(self, r: Vector) -> Vector:
         return np.asarray(self.power * np.maximum(0.0, r) ** (self.power - 1.0))
 
-    def bend(self, r: Vector) -> Vector:
+    def curvature(self, r: Vector) -> Vector:
         p = self.power
         slack = np.maximum(r, 0.0)
         if p >= 2.0:
@@ -49,15 +49,15 @@ class SlackPower(Loss):
         # Infinite at slack 0; the cap only matters where the slack is below anything that can be measured.
         return np.where(r > 0.0, p * (p - 1.0) * np.maximum(slack, 1e-150) ** (p - 2.0), 0.0)
 
-    def conjugate_of_share(self, share: Vector) -> Vector:
+    def conjugate_of_slope(self, slope: Vector) -> Vector:
         p = self.power
         with np.errstate(over="ignore"):
-            return np.where(share >= 0.0, (p - 1.0) * (np.maximum(share, 0.0) / p) ** (p / (p - 1.0)), np.inf)
+            return np.where(slope >= 0.0, (p - 1.0) * (np.maximum(slope, 0.0) / p) ** (p / (p - 1.0)), np.inf)
 
-    def residual_of_share(self, share: Vector) -> Vector:
-        """The slack whose slope is ``share``."""
+    def residual_of_slope(self, slope: Vector) -> Vector:
+        """The slack whose slope is ``slope``."""
         with np.errstate(over="ignore"):
-            return np.asarray((np.maximum(share, 0.0) / self.power) ** (1.0 / (self.power - 1.0)))
+            return np.asarray((np.maximum(slope, 0.0) / self.power) ** (1.0 / (self.power - 1.0)))
 
     def domain(self, cost: Vector) -> tuple[Vector, Vector]:
         return np.zeros_like(cost), np.where(cost > 0.0, np.inf, 0.0)
@@ -72,9 +72,9 @@ class SlackPower(Loss):
 
         def slope(b: float) -> tuple[float, float]:
             r = 1.0 - y * (score + b)
-            return -float((cost * y) @ self.share(r)), float(cost @ self.bend(r))
+            return -float((cost * y) @ self.slope(r)), float(cost @ self.curvature(r))
 
-        size = float(cost @ self.share(1.0 - y * (score + 0.5 * (low + high))))
+        size = float(cost @ self.slope(1.0 - y * (score + 0.5 * (low + high))))
         guess = 0.5 * (low + high) if start is None else start
         b = rising_root(slope, high, low, guess, 1e-14 * size)
         return b, b

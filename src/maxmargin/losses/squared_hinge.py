@@ -32,14 +32,14 @@ class SquaredHinge(Loss):
     def of_residual(self, r: Vector) -> Vector:
         return np.maximum(0.0, r) ** 2
 
-    def share(self, r: Vector) -> Vector:
+    def slope(self, r: Vector) -> Vector:
         return 2.0 * np.maximum(0.0, r)
 
-    def bend(self, r: Vector) -> Vector:
+    def curvature(self, r: Vector) -> Vector:
         return np.where(r > 0.0, 2.0, 0.0)
 
-    def conjugate_of_share(self, share: Vector) -> Vector:
-        return np.where(share >= 0.0, 0.25 * share**2, np.inf)
+    def conjugate_of_slope(self, slope: Vector) -> Vector:
+        return np.where(slope >= 0.0, 0.25 * slope**2, np.inf)
 
     def domain(self, cost: Vector) -> tuple[Vector, Vector]:
         return np.zeros_like(cost), np.where(cost > 0.0, np.inf, 0.0)

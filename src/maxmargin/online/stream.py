@@ -126,7 +126,7 @@ class _Given:
             problem = f"{what}, but the machine of the checkpoint has learned from {first}; delete it to start afresh"
             raise DataError(self.name, f"batch {n}", problem)
 
-    def share(self, position: Any) -> float | None:
+    def slope(self, position: Any) -> float | None:
         return None
 
 
@@ -174,8 +174,8 @@ class _File:
         if seal is not None:
             self.batches.verify(seal)
 
-    def share(self, position: Any) -> float | None:
-        return self.batches.share(position)
+    def slope(self, position: Any) -> float | None:
+        return self.batches.slope(position)
 
 
 class _Report:
@@ -200,7 +200,7 @@ class _Report:
     def say(self, n_pass: int, position: Any, machine: Any) -> None:
         if not self.wanted:
             return
-        share = self.stream.share(position)
+        share = self.stream.slope(position)
         text = f"{self.stream.name}, pass {n_pass + 1}: {machine.t_} rows, {np.sum(machine.n_mistakes_)} mistakes"
         if self.bar is not None:
             self.bar.update(self.task, completed=share or 0.0, description=text)

@@ -59,7 +59,7 @@ class Chord:
                 if steps >= MOST_STEPS or self.run.watch.past_deadline:
                     return None
                 if self.M is None or (gap > FRESH * before and not fresh):
-                    self._bend()
+                    self._form_matrix()
                     fresh = True
                 elif gap > HALVED * before:
                     return None
@@ -80,20 +80,20 @@ class Chord:
         else:
             self.interval = (0.0, 0.0)
         self.r = unit.loss.residual(self.scores + self.b, unit.y)
-        share = unit.loss.share(self.r)
-        self.u = unit.cost * share
-        self.pull = unit.space.combine(self.u * unit.sign, self.run.how)
+        slope = unit.loss.slope(self.r)
+        self.u = unit.cost * slope
+        self.induced = unit.space.combine(self.u * unit.sign, self.run.how)
         self.loss = float(unit.cost @ unit.loss.of_residual(self.r))
-        self.conjugate = float(unit.cost @ unit.loss.conjugate(share, unit.y))
+        self.conjugate = float(unit.cost @ unit.loss.conjugate(slope, unit.y))
 
     def _values(self, C: float) -> tuple[float, float]:
         assert self.w is not None
         primal = 0.5 * float(self.w @ self.w) + C * self.loss
-        return primal, -0.5 * C * C * float(self.pull @ self.pull) - C * self.conjugate
+        return primal, -0.5 * C * C * float(self.induced @ self.induced) - C * self.conjugate
 
-    def _bend(self) -> None:
+    def _form_matrix(self) -> None:
         unit = self.unit
-        self.M = unit.space.normal_matrix(unit.cost * unit.loss.bend(self.r), unit.bias.value, self.run.how)
+        self.M = unit.space.normal_matrix(unit.cost * unit.loss.curvature(self.r), unit.bias.value, self.run.how)
 
     def _step(self, C: float) -> bool:
         unit, d = self.unit, self.unit.n_cols
@@ -102,7 +102,7 @@ class Chord:
         H = C * self.M
         H[np.arange(d), np.arange(d)] += 1.0
         g = np.zeros(len(H))
-        g[:d] = C * self.pull - self.w
+        g[:d] = C * self.induced - self.w
         if unit.bias.value:
             H[d, d] += 1e-12 * C * float(unit.cost.sum()) + 1e-280
         try:
@@ -125,7 +125,7 @@ class Chord:
         scores = self.unit.space.scores(w, self.run.how)
         primal, dual = problem.objective(0.5 * float(w @ w), scores + self.b, self.b), self._values(C)[1]
         found = claim(
-            problem, C * self.u, w, self.b, tol, self.run.sure, primal=primal, dual=dual, induced=C * self.pull
+            problem, C * self.u, w, self.b, tol, self.run.sure, primal=primal, dual=dual, induced=C * self.induced
         )  # fmt: skip
         if settled(Status.CONVERGED, found.gap, tol) is not Status.CONVERGED:
             return None

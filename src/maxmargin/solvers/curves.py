@@ -25,11 +25,11 @@ class At(NamedTuple):
 
     pi: Vector
     D: Vector
-    pull: Vector  # sign·pi
-    balance: float  # Σ pull
+    signed: Vector  # sign·pi
+    balance: float  # Σ signed
     moved: float  # Σ (pi − anchor)²; 0 for smooth losses, which have no anchor
     size: float  # Σ |pi|
-    bend: float  # Σ D
+    curvature: float  # Σ D
 
 
 class Curve(Protocol):
@@ -38,21 +38,21 @@ class Curve(Protocol):
     exact: bool  # psi is quadratic between finitely many pieces, so that a full step within one is exact
 
     def at(self, scores: Vector, b: float) -> At:
-        """pi, D and their sums at these scores, to which b is added; pull is overwritten by the next call."""
+        """pi, D and their sums at these scores, to which b is added; signed is overwritten by the next call."""
         ...
 
     def along(self, d_scores: Vector, db: float) -> None:
         """Look from the last scores into this direction."""
         ...
 
-    def pull(self, t: float) -> float:
+    def slope(self, t: float) -> float:
         """Σ pi_i(scores + t d_scores) sign_i d_scores_i."""
         ...
 
 
 def _looked(sign: Vector, pi: Vector, D: Vector, moved: float) -> At:
-    pull = sign * pi
-    return At(pi, D, pull, float(pull.sum()), moved, float(np.abs(pi).sum()), float(D.sum()))
+    signed = sign * pi
+    return At(pi, D, signed, float(signed.sum()), moved, float(np.abs(pi).sum()), float(D.sum()))
 
 
 class Piecewise:
@@ -65,22 +65,22 @@ class Piecewise:
     ) -> None:
         self.sign, self.target, self.box, self.sigma, self.anchor = sign, target, box, sigma, anchor
         self.n_threads = n_threads
-        self.z, self._pull = np.empty_like(sign), np.empty_like(sign)
+        self.z, self._signed = np.empty_like(sign), np.empty_like(sign)
 
     def at(self, scores: Vector, b: float) -> At:
         box, pi, D = self.box, np.empty_like(self.z), np.empty_like(self.z)
         sums = _core.clipped_point(
-            scores, b, self.sign, self.target, self.anchor, box.lower, box.upper, self.sigma, box.kink, self.z, pi,
-            self._pull, D, self.n_threads,
+            scores, b, self.sign, self.target, self.anchor, box.lower, box.upper, self.sigma, box.tube, self.z, pi,
+            self._signed, D, self.n_threads,
         )  # fmt: skip
-        return At(pi, D, self._pull, *sums)
+        return At(pi, D, self._signed, *sums)
 
     def along(self, d_scores: Vector, db: float) -> None:
         self.dm = self.sign * (d_scores + db)
 
-    def pull(self, t: float) -> float:
+    def slope(self, t: float) -> float:
         box = self.box
-        return _core.clipped_slope(self.z, self.dm, box.lower, box.upper, self.sigma, box.kink, t, self.n_threads)
+        return _core.clipped_slope(self.z, self.dm, box.lower, box.upper, self.sigma, box.tube, t, self.n_threads)
 
 
 class Smooth:
@@ -93,14 +93,14 @@ class Smooth:
 
     def at(self, scores: Vector, b: float) -> At:
         self.r = self.target - self.sign * (scores + b)
-        share, bend = self.loss.share_and_bend(self.r)
-        return _looked(self.sign, self.cost * share, self.cost * bend, 0.0)
+        slope, curvature = self.loss.slope_and_curvature(self.r)
+        return _looked(self.sign, self.cost * slope, self.cost * curvature, 0.0)
 
     def along(self, d_scores: Vector, db: float) -> None:
         self.dm = self.sign * (d_scores + db)
 
-    def pull(self, t: float) -> float:
-        return float((self.cost * self.loss.share(self.r - t * self.dm)) @ self.dm)
+    def slope(self, t: float) -> float:
+        return float((self.cost * self.loss.slope(self.r - t * self.dm)) @ self.dm)
 
 
 class LowPower:
@@ -119,16 +119,16 @@ class LowPower:
         pi, slack = self._solve(self.z)
         p1 = self.power - 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
-            bend = np.where(pi > 0.0, slack / (p1 * pi), 0.0)  # d slack / d pi
+            curvature = np.where(pi > 0.0, slack / (p1 * pi), 0.0)  # d slack / d pi
         inside = (self.z > 0.0) & (self.cost > 0.0)
         moved = pi - self.anchor
-        D = np.where(inside, self.sigma / (1.0 + self.sigma * bend), 0.0)
+        D = np.where(inside, self.sigma / (1.0 + self.sigma * curvature), 0.0)
         return _looked(self.sign, pi, D, float(moved @ moved))
 
     def along(self, d_scores: Vector, db: float) -> None:
         self.dm = self.sign * (d_scores + db)
 
-    def pull(self, t: float) -> float:
+    def slope(self, t: float) -> float:
         return float(self._solve(self.z - t * self.sigma * self.dm)[0] @ self.dm)
 
     def _solve(self, z: Vector) -> tuple[Vector, Vector]:

@@ -1,7 +1,7 @@
 """Dual coordinate descent with shrinking and a proximal bias, then an exact polish.
 
 Solves
-    maximise    Σ target_i alpha_i − kink |alpha_i| − ½ diagonal_i alpha_i² − ½‖Σ alpha_i sign_i x_i‖²
+    maximise    Σ target_i alpha_i − tube |alpha_i| − ½ diagonal_i alpha_i² − ½‖Σ alpha_i sign_i x_i‖²
     subject to  Σ alpha_i sign_i = 0,  lower ≤ alpha ≤ upper
 
 one multiplier at a time. The equality that an unpenalised bias brings is handled by the method of multipliers:
@@ -96,7 +96,7 @@ class _Descent:
         self.last_look = (0, 1.0)
         # Sparse rows in more dimensions than rows hardly touch each other: epochs converge by themselves.
         self.orthogonal = problem.space.sparse and problem.n_cols > problem.n_rows and problem.nnz > MANY_NUMBERS
-        self.in_lanes = True  # while they are not in each other's way
+        self.in_parallel = True  # while they are not in each other's way
         self.moving: NDArray[np.intp] | None = None  # rows that are not proven; None: all
         alpha, self.centre = (start.alpha, start.b) if isinstance(start, Solution) else (start, 0.0)
         self.descent = self._begin(np.zeros(problem.n_rows) if alpha is None else alpha)
@@ -118,12 +118,12 @@ class _Descent:
         else:
             self.rows, self.part = in_memory(problem.space).take(moving), self.alpha[moving]
             box = box.part(moving)
-        self.meetings = meetings_of_lanes(self.rows) if self.in_lanes else 0
+        self.exchanges = exchanges_of_workers(self.rows) if self.in_parallel else 0
         chosen = slice(None) if moving is None else moving
         return _core.Descent(
-            problem.sign[chosen], box.lower, box.upper, box.diagonal, box.kink, problem.target[chosen],
+            problem.sign[chosen], box.lower, box.upper, box.diagonal, box.tube, problem.target[chosen],
             problem.squared_norms[chosen], self.part, w, centre, gain, float(signed.sum()), self.settings.seed,
-            lanes=2 if self.meetings > 0 else 1, meetings=max(1, self.meetings),
+            workers=2 if self.exchanges > 0 else 1, exchanges=max(1, self.exchanges),
             entropy=problem.loss.entropic,
         )  # fmt: skip
 
@@ -137,7 +137,7 @@ class _Descent:
         if len(left) > 0.5 * len(self.part) or len(left) < 1:
             return
         box, r = self.box, self.problem.target - self.problem.sign * (best.scores + best.b)
-        bound = np.where(r > box.kink, box.upper, np.where(r < -box.kink, box.lower, 0.0))
+        bound = np.where(r > box.tube, box.upper, np.where(r < -box.tube, box.lower, 0.0))
         alpha = np.where(known, bound, self._whole())
         self.moving = left
         self.descent = self._begin(alpha)
@@ -164,8 +164,8 @@ class _Descent:
         active = self.descent.n_active / max(1, len(self.part))
         run.how.spend(active * prices.epoch(self.rows), reads=active * self.rows.nnz)
         violation = self.descent.epoch(self.rows.core, run.how.watch, run.n_threads)
-        if 2 * self.descent.n_halved > self.meetings > 0:
-            self.in_lanes = False
+        if 2 * self.descent.n_halved > self.exchanges > 0:
+            self.in_parallel = False
             self.descent = self._begin(self._whole())
         if self.problem.bias.free:
             self.descent.bias_center = self.descent.bias
@@ -253,10 +253,10 @@ def _entropy_box(problem: Problem) -> DualBox:
     return DualBox(lower, upper, 4.0 / np.maximum(problem.cost, 1e-300))
 
 
-def meetings_of_lanes(rows: Rows) -> int:
+def exchanges_of_workers(rows: Rows) -> int:
     """How often two lanes, each with half of the rows, should meet in an epoch; 0 if one lane is better.
 
-    At a meeting w is copied and added up, which must be little beside the work between two meetings. The number of
+    At a exchange w is copied and added up, which must be little beside the work between two exchanges. The number of
     threads has no say: two lanes on one thread give the same result.
     """
     n_cols = rows.d

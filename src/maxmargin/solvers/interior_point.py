@@ -76,7 +76,7 @@ class _Constraints:
     def of(cls, problem: Problem) -> _Constraints:
         if not problem.loss.regression:
             return cls(in_memory(problem.space), problem.sign, problem.target, problem.cost, 1)
-        epsilon, twice = problem.box.kink, np.tile(np.arange(problem.n_rows), 2)
+        epsilon, twice = problem.box.tube, np.tile(np.arange(problem.n_rows), 2)
         sign = np.repeat([1.0, -1.0], problem.n_rows)
         target = np.concatenate([problem.y - epsilon, -(problem.y + epsilon)])
         return cls(in_memory(problem.space).take(twice), sign, target, np.concatenate([problem.cost, problem.cost]), 2)

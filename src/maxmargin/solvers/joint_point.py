@@ -70,12 +70,12 @@ class JointProblem:
         raised[self.own] -= 1.0
         return np.asarray(raised.max(axis=1) - own)
 
-    def conjugates(self, share: Vector) -> Vector:
+    def conjugates(self, p: Vector) -> Vector:
         """g(p_i) of points of the simplex."""
         if self.loss == "multinomial":
             with np.errstate(divide="ignore", invalid="ignore"):
-                return np.asarray(np.where(share > 0.0, share * np.log(share), 0.0).sum(axis=1))
-        return share[self.own] - 1.0
+                return np.asarray(np.where(p > 0.0, p * np.log(p), 0.0).sum(axis=1))
+        return p[self.own] - 1.0
 
     def primal(self, W: Vector, b: Vector, scores: Vector) -> float:
         of_bias = 0.5 * float(b @ b) / self.bias.value**2 if self.bias.penalised else 0.0
@@ -103,11 +103,11 @@ def certified(
     problem: JointProblem, alpha: Vector, W: Vector | None = None, b: Vector | None = None, *, how: Execution = PLAIN
 ) -> JointPoint:
     """A feasible dual point near ``alpha``, with the better of (W, b) and the hyperplanes it induces."""
-    share = feasible_share(problem, alpha)
-    alpha = -problem.cost[:, None] * share
+    p = feasible_simplex(problem, alpha)
+    alpha = -problem.cost[:, None] * p
     alpha[problem.own] += problem.cost
     induced, sums = problem.space.combine_all(alpha, how), alpha.sum(axis=0)
-    dual = -0.5 * float((induced * induced).sum()) - float(problem.cost @ problem.conjugates(share))
+    dual = -0.5 * float((induced * induced).sum()) - float(problem.cost @ problem.conjugates(p))
     bias = problem.bias
     if bias.penalised:
         dual -= 0.5 * bias.value**2 * float(sums @ sums)
@@ -126,24 +126,24 @@ def certified(
     return best
 
 
-def feasible_share(problem: JointProblem, alpha: Vector) -> Vector:
+def feasible_simplex(problem: JointProblem, alpha: Vector) -> Vector:
     """p_i on the simplex with alpha_i = c_i (e_y − p_i); without a penalty on the biases Σ_i alpha_im = 0."""
     cost = problem.cost
-    share = np.divide(-alpha, cost[:, None], out=np.zeros_like(alpha), where=cost[:, None] > 0.0)
-    np.maximum(share, 0.0, out=share)
-    share[problem.own] = 0.0
-    share /= np.maximum(1.0, share.sum(axis=1))[:, None]
+    p = np.divide(-alpha, cost[:, None], out=np.zeros_like(alpha), where=cost[:, None] > 0.0)
+    np.maximum(p, 0.0, out=p)
+    p[problem.own] = 0.0
+    p /= np.maximum(1.0, p.sum(axis=1))[:, None]
     if problem.bias.free:
-        share *= balancing_factors(_flows(problem, share))[problem.label]
-    share[problem.own] = np.maximum(0.0, 1.0 - share.sum(axis=1))
-    return share
+        p *= balancing_factors(_flows(problem, p))[problem.label]
+    p[problem.own] = np.maximum(0.0, 1.0 - p.sum(axis=1))
+    return p
 
 
-def _flows(problem: JointProblem, share: Vector) -> Vector:
+def _flows(problem: JointProblem, p: Vector) -> Vector:
     """F[y, m] = Σ c_i p_im over rows of class y."""
     rows, label = problem.own
     members = sp.csr_array((problem.cost, (label, rows)), shape=(problem.n_classes, problem.n_rows))
-    return np.asarray(members @ share)
+    return np.asarray(members @ p)
 
 
 def balancing_factors(F: Vector) -> Vector:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 FLAT = 1e-3  # of the first slope: a step that leaves no more is exact enough
-MOST = 40  # secant steps; each at least halves the bracket every other time
+MOST = 40  # secant steps; smooth slopes need a few
 NARROW = 1e-12  # width of a bracket, beside the whole step, that rounding fills
 
 
@@ -13,7 +13,8 @@ def exact_step(slope: Callable[[float], float], at_zero: float, *, whole: float 
     """A root of the rising derivative ``slope``, which is ``at_zero`` < 0 at 0; at most 1.
 
     The whole step is taken where the slope there is no more than ``whole`` times the first one, upwards. Otherwise
-    secant steps that keep a bracket (the Illinois rule) find the root; a slope with jumps has its bracket halved.
+    secant steps that keep a bracket (the Illinois rule) find the root. A slope that jumps over zero may use up all of
+    them; the step is then the last one known to go downhill.
 
     Examples
     --------

@@ -77,11 +77,11 @@ class MethodOfMultipliers:
         self.iterative = False  # whether a linear system had to be solved by conjugate gradients
 
     def run(
-        self, point: Point, *, penalty: float = USUAL, sigma: float | None = None, share: float | None = None
+        self, point: Point, *, penalty: float = USUAL, sigma: float | None = None, fraction: float | None = None
     ) -> Point:
         """Work until no more digits can be gained; ``penalty`` is the first sigma in the problem's own units.
 
-        ``sigma`` itself may be given instead. ``share`` of the rows makes the first working set; by default the gap
+        ``sigma`` itself may be given instead. ``fraction`` of the rows makes the first working set; by default the gap
         decides.
         """
         self.best, stalled, ask, closest = point, 0, 1.0, math.inf
@@ -92,8 +92,8 @@ class MethodOfMultipliers:
             ask = 1e-12 if before < 1e-5 and self.exact else 0.1 * min(before, ask)
             # Scores are off by the root of the gap, and so many rows are in doubt.
             by_gap = max(FIRST_LOOK, GAP_FACTOR * math.sqrt(before)) if before < 0.1 else 1.0
-            share = by_gap if share is None else share
-            work = self._choose(self.best, penalty, share)
+            fraction = by_gap if fraction is None else fraction
+            work = self._choose(self.best, penalty, fraction)
             if sigma is not None:
                 work.sigma = np.full_like(work.sigma, sigma)
             try:
@@ -110,9 +110,9 @@ class MethodOfMultipliers:
                 break
             apart = found.primal - found.dual
             if not apart < 0.5 * closest:  # true for NaN, too
-                stalled, share = stalled + 1, min(1.0, 3.0 * share)
+                stalled, fraction = stalled + 1, min(1.0, 3.0 * fraction)
             else:
-                stalled, share = 0, None if self.best.gap < 1e-3 else min(1.0, 3.0 * share)
+                stalled, fraction = 0, None if self.best.gap < 1e-3 else min(1.0, 3.0 * fraction)
             closest = min(closest, apart)
             if not finished:
                 break
@@ -127,7 +127,7 @@ class MethodOfMultipliers:
         loss, problem = self.problem.loss, self.problem
         if loss.smooth and problem.bias.free:  # the multipliers of the best bias are balanced
             work.b = sum(loss.best_bias(work.scores, problem.y, problem.cost, work.b)) / 2.0
-            alpha = problem.cost * loss.share(loss.residual(work.scores + work.b, problem.y))
+            alpha = problem.cost * loss.slope(loss.residual(work.scores + work.b, problem.y))
         else:
             alpha = work.whole()
         found = recover(problem, alpha, self.work.sure, work.w, work.b, compete=self.rounds)
@@ -135,13 +135,13 @@ class MethodOfMultipliers:
         self.work.keep(found)
         return found
 
-    def _choose(self, point: Point, penalty: float, share: float) -> WorkingSet:
+    def _choose(self, point: Point, penalty: float, fraction: float) -> WorkingSet:
         """The rows in doubt where multipliers have a box, all rows elsewhere."""
         problem, sigma = self.problem, self._penalty(point, penalty)
         self.rounding = float(np.finfo(np.float64).eps) * float(np.abs(point.alpha) @ np.sqrt(problem.squared_norms))
         if not self.boxed:
             return all_rows(problem, point, sigma)
-        return nearest_rows(problem, point, sigma, share, self.work.sure)
+        return nearest_rows(problem, point, sigma, fraction, self.work.sure)
 
     def _penalty(self, point: Point, penalty: float) -> Vector:
         cost = self.problem.cost
@@ -212,7 +212,7 @@ class MethodOfMultipliers:
         while True:
             at = curve.at(work.scores, work.b)
             work.alpha, D = at.pi, at.D
-            work.rows.combine(at.pull, self.how, out=gradient[:d])
+            work.rows.combine(at.signed, self.how, out=gradient[:d])
             gradient[:d] += work.fixed_w - work.w
             if bias.value:
                 held = work.b / bias.value if bias.penalised else ridge * (work.b - centre)
@@ -292,7 +292,7 @@ class MethodOfMultipliers:
         target = (0.1 if self.iterative or not self.exact else 1e-3) * self.enough if costly else 1e-15
         apart = 2.0 * target * abs(self.best.primal)
         balanced = size_b <= 1e-6 * max(at.size, 1e-300)
-        balanced = balanced or (costly and size_b**2 <= apart * at.bend)
+        balanced = balanced or (costly and size_b**2 <= apart * at.curvature)
         return size <= max(math.sqrt(apart), 4.0 * self.rounding) and balanced
 
     def _line_search(
@@ -308,7 +308,9 @@ class MethodOfMultipliers:
         elif bias.free:
             along += ridge * (work.b - centre) * db
             curvature += ridge * db * db
-        return exact_step(lambda t: along + t * curvature - curve.pull(t), at_zero, whole=1e-10 if curve.exact else 0.1)
+        return exact_step(
+            lambda t: along + t * curvature - curve.slope(t), at_zero, whole=1e-10 if curve.exact else 0.1
+        )
 
 
 def _thinned(D: Vector, n_cols: int) -> Vector:

@@ -108,9 +108,9 @@ class _Newton:
         )  # fmt: skip
         try:
             if width > 0.0:
-                method.run(run.best, sigma=float(cost[cost > 0.0].mean()) / (2.0 * width), share=AROUND_THE_BAND)
+                method.run(run.best, sigma=float(cost[cost > 0.0].mean()) / (2.0 * width), fraction=AROUND_THE_BAND)
             elif near:
-                method.run(run.best, penalty=NEAR, share=AROUND_A_START)
+                method.run(run.best, penalty=NEAR, fraction=AROUND_A_START)
             else:
                 method.run(run.best, penalty=FAR, sigma=first_sigma(self.problem, run.best))
         finally:
@@ -142,7 +142,7 @@ class _Newton:
         r = problem.loss.residual(problem.space.scores(answer.w, run.sure, bias=answer.b), problem.y)
         width = 0.0
         if problem.loss.smooth or not problem.loss.has_box:
-            alpha = problem.cost * problem.loss.share(r)
+            alpha = problem.cost * problem.loss.slope(r)
         else:
             alpha, width = centred(problem, r)
         run.keep(recover(problem, alpha, run.sure, answer.w, answer.b))
@@ -164,7 +164,7 @@ def first_sigma(problem: Problem, point: Point) -> float | None:
     if not problem.loss.has_box or problem.loss.smooth:
         return None
     live = problem.cost > 0.0
-    r = np.abs(problem.target - problem.sign * (point.scores + point.b))[live] - problem.box.kink
+    r = np.abs(problem.target - problem.sign * (point.scores + point.b))[live] - problem.box.tube
     scale = float(np.median(np.abs(r)))
     cost = float(problem.cost[live].mean())
     usual = 10.0 * min(cost, 1.0 / max(float(problem.squared_norms.mean()), 1e-300))
@@ -189,9 +189,9 @@ def centred(problem: Problem, r: Vector) -> tuple[Vector, float]:
     """Multipliers half-way between their bounds on the margin, at a bound outside a band of rows; its width."""
     box = problem.box
     few = min(problem.n_rows - 1, max(30 * (problem.n_cols + 1), int(5.0 * math.sqrt(problem.n_rows))))
-    outside = np.abs(r) - box.kink if box.kink > 0.0 else r
+    outside = np.abs(r) - box.tube if box.tube > 0.0 else r
     width = max(float(np.partition(np.abs(outside), few)[few]), 1e-300)
     part = np.clip(0.5 + 0.5 * outside / width, 0.0, 1.0)
-    if box.kink > 0.0:
+    if box.tube > 0.0:
         return np.sign(r) * box.upper * part, width
     return box.lower + (box.upper - box.lower) * part, width

@@ -131,8 +131,8 @@ def bias_gain(curvature: Vector) -> float:
 def dual_loss(problem: Problem, alpha: Vector) -> float:
     """Σ c_i ℓ*(alpha_i / c_i), rows of cost 0 left out."""
     cost = problem.cost
-    share = np.divide(alpha, cost, out=np.zeros_like(alpha), where=cost > 0.0)
-    return float(cost @ problem.loss.conjugate(share, problem.y))
+    slope = np.divide(alpha, cost, out=np.zeros_like(alpha), where=cost > 0.0)
+    return float(cost @ problem.loss.conjugate(slope, problem.y))
 
 
 def recover_start(problem: Problem, start: NDArray[np.float64] | Solution, how: Execution) -> Point:
@@ -156,7 +156,7 @@ def uncertified(problem: Problem, start: Solution | None, how: Execution) -> Poi
         if problem.bias.free:
             b = sum(problem.loss.best_bias(scores, problem.y, problem.cost)) / 2.0
     if problem.loss.smooth:
-        alpha = problem.cost * problem.loss.share(problem.loss.residual(scores + b, problem.y))
+        alpha = problem.cost * problem.loss.slope(problem.loss.residual(scores + b, problem.y))
     primal = problem.objective(0.5 * float(w @ w), scores + b, b)
     return Point(alpha, w, b, (b, b), primal, -math.inf, math.inf, scores)
 

@@ -141,7 +141,7 @@ class _Proximal:
             interval = problem.loss.best_bias(self.scores, problem.y, problem.cost, self.b)
             self.b = 0.5 * (interval[0] + interval[1])
         scores = self.scores + self.b
-        alpha = make_feasible(problem, problem.cost * problem.loss.share(problem.loss.residual(scores, problem.y)))
+        alpha = make_feasible(problem, problem.cost * problem.loss.slope(problem.loss.residual(scores, problem.y)))
         slopes = problem.space.combine(alpha * problem.sign, self.run.sure)
         # A little less than the largest feasible point, so that rounding cannot make it infeasible.
         most = max(1.0, float(np.abs(slopes).max(initial=0.0)) * (1.0 + 1e-3 * min(self.settings.tol, 1e-6)))
@@ -202,7 +202,7 @@ class _Proximal:
             t = self._step_length(w, dw, db, d_scores, promised)
             # A step that had to be cut gave slack to rows it knew nothing of: the next one counts them, too.
             ahead = problem.loss.residual(self.scores + d_scores + self.b + db, problem.y)
-            self.expected = np.maximum(self.expected, problem.loss.bend(ahead)) if t < 0.5 else np.zeros(1)
+            self.expected = np.maximum(self.expected, problem.loss.curvature(ahead)) if t < 0.5 else np.zeros(1)
             self.run.step()
             self._adapt_damping(t)
             self.w[chosen] = w + t * dw if t < 1.0 else np.where(w + dw == 0.0, 0.0, w + dw)
@@ -220,22 +220,22 @@ class _Proximal:
         """The model's minimiser to a fraction of ``enough``, and the decrease its slope promises."""
         problem, bias, m = self.problem, self.problem.bias, len(w)
         r = problem.loss.residual(self.scores + self.b, problem.y)
-        share, bend = problem.loss.share_and_bend(r)
-        pull, D = problem.sign * problem.cost * share, problem.cost * np.maximum(bend, self.expected)
+        slope, curvature = problem.loss.slope_and_curvature(r)
+        signed, D = problem.sign * problem.cost * slope, problem.cost * np.maximum(curvature, self.expected)
         H = rows.normal_matrix(D, bias.value, self.run.how)
         size = len(H)
         g = np.empty(size)
-        rows.combine(pull, self.run.how, out=g[:m])
+        rows.combine(signed, self.run.how, out=g[:m])
         price, v = np.ones(size), np.zeros(size)
         v[:m] = w
         if bias.value:
-            g[m], price[m], v[m] = bias.value * float(pull.sum()), 0.0, self.b / bias.value
+            g[m], price[m], v[m] = bias.value * float(signed.sum()), 0.0, self.b / bias.value
         g = -g
         if bias.penalised:
             g[m] += v[m]
             H[m, m] += 1.0
         H += np.triu(H, 1).T
-        # A little more than the curvature: the loss may be flat where no row has slack, and bend where one gets some.
+        # A little more than the curvature: the loss may be flat where no row has slack, and curved where one gets some.
         diagonal = np.diag(H).copy()
         H[np.arange(size), np.arange(size)] += np.maximum(self.damping * diagonal, 1e-200)
         step, product = np.zeros(size), np.zeros(size)
@@ -265,7 +265,7 @@ class _Proximal:
 
         def slope(t: float) -> float:
             of_bias = (self.b + t * db) * db / bias.value**2 if bias.penalised else 0.0
-            of_loss = float((problem.cost * problem.loss.share(r - t * moved)) @ moved)
+            of_loss = float((problem.cost * problem.loss.slope(r - t * moved)) @ moved)
             return float(np.sign(w + t * dw) @ dw) + of_bias - of_loss
 
         now = value(0.0)

@@ -43,15 +43,15 @@ def proven(problem: Problem, point: Point) -> NDArray[np.bool_]:
         largest = radius * math.sqrt(float(problem.squared_norms[problem.cost > 0.0].max()))
         low = reach + largest + (point.b - point.bias_interval[0])
         high = reach + largest + (point.bias_interval[1] - point.b)
-    scores, kink = point.scores + point.b, problem.box.kink
+    scores, tube = point.scores + point.b, problem.box.tube
     rounding = 1e-9 * (1.0 + np.abs(scores))
     # Residual r = target − sign·score over all scores that the optimum may have.
     down, up = np.where(problem.sign > 0.0, high, low), np.where(problem.sign > 0.0, low, high)
     r = problem.target - problem.sign * scores
     least, most = r - down - rounding, r + up + rounding
     if problem.loss.regression:
-        inside = (most < kink) & (least > -kink)
-        outside = (least > kink) | (most < -kink)
+        inside = (most < tube) & (least > -tube)
+        outside = (least > tube) | (most < -tube)
     else:
         inside, outside = most < 0.0, least > 0.0
     # Squared slack has a multiplier that still moves with the slack.

@@ -78,7 +78,7 @@ def solve_where_small(
 
 def solve_in_span(settings: Settings, solve: Solve, problem: Problem, start: Start, watch: Watch) -> Solution:
     """What ``solve`` finds inside the span, as a solution of the problem itself."""
-    run = Run(settings, problem, watch)
+    run, inside = Run(settings, problem, watch), list[Solution]()
 
     def work() -> Status:
         usable = not isinstance(start, Solution) or len(start.w) == problem.n_cols
@@ -88,13 +88,17 @@ def solve_in_span(settings: Settings, solve: Solve, problem: Problem, start: Sta
             return Status.CONVERGED
         span = Span(problem, run.how)
         answer = solve(span.inside, span.enter(start))
+        inside.append(answer)
         # Gaps inside the span are those of X up to rounding, but nobody has proven them there.
         run.history.records += [replace(record, certified=False) for record in answer.history.records]
         run.n_iter = answer.n_iter
         run.keep(span.leave(answer))
         return _polish(run, answer.status)
 
-    return run.solution(run.until_stopped(work))
+    status = run.until_stopped(work)
+    if run.best is None and inside:  # stopped on the way out: the multipliers are those of the problem, too
+        run.keep(recover(problem, inside[0].alpha, run.sure))
+    return run.solution(status)
 
 
 def _polish(run: Run, status: Status) -> Status:

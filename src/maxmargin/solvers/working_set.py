@@ -71,9 +71,9 @@ def nearest_rows(problem: Problem, point: Point, sigma: Vector, fraction: float,
     if count >= COPIED_ROWS * n:
         return all_rows(problem, point, sigma)
     r = problem.target - problem.sign * (point.scores + point.b)
-    distance = np.abs(np.abs(r) - box.kink) if box.kink > 0.0 else np.abs(r)
+    distance = np.abs(np.abs(r) - box.tube) if box.tube > 0.0 else np.abs(r)
     # Far from the margin a multiplier is at the bound of its side; one that is not there still has to decide.
-    settled = np.where(r > box.kink, box.upper, np.where(r < -box.kink, box.lower, 0.0))
+    settled = np.where(r > box.tube, box.upper, np.where(r < -box.tube, box.lower, 0.0))
     undecided = np.abs(settled - point.alpha) > UNDECIDED * (box.upper - box.lower)
     count = max(count, int(undecided.sum()))
     if count >= COPIED_ROWS * n:

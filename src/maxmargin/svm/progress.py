@@ -57,8 +57,8 @@ class FitProgress:
         listener = _listener.get()
         if listener is not None:
             listener(iteration, gap, seconds)
-        share = math.log(min(max(gap, self.tol), 1.0)) / math.log(min(self.tol, 0.5))
-        self._advance_to(min(N_CHUNKS - 1, int(share * N_CHUNKS)))
+        part = math.log(min(max(gap, self.tol), 1.0)) / math.log(min(self.tol, 0.5))
+        self._advance_to(min(N_CHUNKS - 1, int(part * N_CHUNKS)))
         return self.stop
 
     def _advance_to(self, chunk: int) -> None:
