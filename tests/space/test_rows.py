@@ -195,8 +195,9 @@ def test_rows_of_rows_before_anybody_asks_for_the_matrix(both):
 
 @pytest.mark.parametrize(("times", "index"), [(12, np.int8), (13, np.int64)])
 def test_indices_become_wider_where_so_many_numbers_are_taken(times, index):
-    small = csr(np.arange(1.0, 11.0)[None, :], np.int8)  # as if 127 were the largest index
-    (data, indices, indptr), longest = taken(small.data, small.indices, small.indptr, np.zeros(times, dtype=np.intp))
+    ends = np.array([0, 10], dtype=np.int8)  # as if 127 were the largest index
+    ten, first = np.arange(10, dtype=np.int8), np.zeros(times, dtype=np.intp)
+    (data, indices, indptr), longest = taken(ten + 1.0, ten, ends, first)
     assert (indptr.dtype, indices.dtype, longest) == (index, index, 10)
     np.testing.assert_array_equal(indptr, np.arange(times + 1) * 10)
     np.testing.assert_array_equal(data, np.tile(np.arange(1.0, 11.0), times))
