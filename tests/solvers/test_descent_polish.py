@@ -43,6 +43,10 @@ def vain_polishes(monkeypatch):
     return seen
 
 
+def epochs_made(monkeypatch):
+    return calls(monkeypatch, dual_cd._Descent, "_epoch")
+
+
 def lanes(monkeypatch, meetings=2):
     monkeypatch.setattr(dual_cd, "meetings_of_lanes", lambda rows: meetings)
 
@@ -73,6 +77,13 @@ def test_a_polish_is_asked_again_at_a_tenth_of_the_gap_and_epochs_go_on_from_the
     assert epochs_of(found)[-1] + 3 == found.n_iter
     for _, penalty, options in seen:
         assert (penalty, options) == (10.0, {"max_steps": 400, "enough": 0.95 * 1e-7, "exact": True})
+
+
+def test_a_limit_on_epochs_does_not_count_the_steps_of_a_polish(monkeypatch):
+    problem, seen, epochs = with_corners(n=200, C=0.1), vain_polishes(monkeypatch), epochs_made(monkeypatch)
+    found = DualCoordinateDescent(tol=1e-12, max_iter=17).solve(problem)
+    assert (found.status, len(epochs)) == (Status.ITERATION_LIMIT, 17)
+    assert found.n_iter == 17 + 3 * len(seen) > 17
 
 
 def test_who_is_not_patient_stops_after_a_polish_in_vain(monkeypatch):

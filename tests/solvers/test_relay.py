@@ -219,6 +219,14 @@ def test_the_automatic_choice_at_tiny_budgets_still_ends_at_the_optimum(monkeypa
     assert found.w.tobytes() == again.w.tobytes()  # work is counted, not timed
 
 
+def test_a_budget_is_each_turns_own():
+    watch, first = Watch(), DualCoordinateDescent(polish=False, tol=1e-12, budget=2e4)
+    one, two = (first.solve(hard(), watch=watch) for _ in range(2))
+    assert one.status is two.status is Status.BUDGET_SPENT
+    assert one.n_iter == two.n_iter > 2
+    assert watch.meter.spent > 4e4
+
+
 def test_a_limit_on_steps_is_each_solvers_own():
     first = DualCoordinateDescent(max_iter=2, polish=False)
     found = Relay((first, first)).solve(hard())
