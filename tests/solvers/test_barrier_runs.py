@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import Status
+from maxmargin.runtime import Watch
 from maxmargin.solvers import InteriorPoint, Newton, interior_point
 from maxmargin.solvers.points import recover
 from maxmargin.space.systems import Breakdown
@@ -208,6 +209,17 @@ def test_each_time_they_promised_too_much_ten_times_less_is_asked_for(monkeypatc
     advances(monkeypatch, itertools.repeat(0.5))
     found = InteriorPoint(polish=False, max_iter=9).solve(problem)
     assert (found.status, len(count)) == (Status.ITERATION_LIMIT, 2)  # the first, and the last one for the answer
+
+
+@pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
+@pytest.mark.parametrize(("loss", "sides"), [("hinge", 1), ("squared_hinge", 1), ("epsilon_insensitive", 2)])
+def test_an_iteration_is_counted_as_two_directions_both_ways_and_a_matrix(layout, loss, sides):
+    problem, reads = with_corners(loss, n=100, weight=False, layout=layout), []
+    for max_iter in (2, 3, 4):
+        watch = Watch()
+        InteriorPoint(polish=False, n_corrections=0, max_iter=max_iter, tol=1e-14).solve(problem, watch=watch)
+        reads.append(watch.meter.reads)
+    np.testing.assert_allclose(np.diff(reads), sides * (2 * 2 + 1) * problem.nnz)
 
 
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])

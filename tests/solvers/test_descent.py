@@ -135,6 +135,15 @@ def test_the_order_of_the_rows_is_the_seeds_and_nothing_elses():
     assert (first != other).any()
 
 
+def test_an_epoch_is_counted_as_one_visit_to_all_rows():
+    problem, reads = with_corners(n=100), []
+    for max_iter in (1, 2, 3):
+        watch = Watch()
+        DualCoordinateDescent(polish=False, max_iter=max_iter).solve(problem, watch=watch)
+        reads.append(watch.meter.reads)
+    np.testing.assert_allclose(np.diff(reads), problem.nnz)
+
+
 # ---------------------------------------------------------------- when it looks
 
 

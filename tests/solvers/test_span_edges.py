@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import Problem, Status
-from maxmargin.runtime import Watch
+from maxmargin.runtime import Execution, Watch
 from maxmargin.solvers import InteriorPoint, Newton, span
 from maxmargin.solvers.points import recover
 from maxmargin.solvers.span import Span, is_wide, solve_in_span, solve_where_small
@@ -128,6 +128,19 @@ def test_an_answer_leaves_with_its_own_weights_where_its_multipliers_are_worse()
     np.testing.assert_allclose(kept.w, recover(problem, worse.alpha, HOW).w)
     lost = inside.leave(replace(worse, w=np.full(25, np.nan)))
     np.testing.assert_allclose(lost.w, kept.w)
+
+
+def test_no_deadline_and_no_listener_closes_the_way_out():
+    problem, watch = wide(), Watch()
+    inside = Span(problem, Execution(1, watch.core))
+    answer = Newton(tol=1e-9).solve(inside.inside)
+    solved = Newton(tol=1e-9).solve(problem)
+    watch.cancel()
+    try:
+        assert inside.leave(answer).gap <= 1e-8
+        assert inside.enter(solved).w.shape == (25,)
+    except KeyboardInterrupt:
+        pytest.fail("interrupted")
 
 
 @pytest.mark.parametrize(("error", "status"), [(KeyboardInterrupt(), "INTERRUPTED"), (DEADLINE, "TIME_LIMIT")])
