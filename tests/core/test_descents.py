@@ -108,7 +108,7 @@ def test_workers_lower_the_objective_whatever_the_rows_and_the_threads(workers, 
         assert np.all((alpha >= 0.0) & (alpha <= 1.0))
         values.append(0.5 * w @ w + 0.05 * (alpha @ y) ** 2 - alpha.sum())
     assert falls(values)
-    assert (halved > 0) == (lanes > 1)
+    assert (halved > 0) == (workers > 1)
     assert values[-1] == pytest.approx(-1.0 / 6.0, rel=1e-4)  # margin 1 at w = (1, 1, 1) / 3
 
 

@@ -1,6 +1,7 @@
 """Rows that are proven from a rough point have that multiplier at the optimum."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -119,3 +120,35 @@ def test_a_wide_interval_of_biases_is_taken_into_account():
         assert point.gap == 0.0
         assert point.bias_interval == (-1.0, 1.0)
         assert not proven(problem, point).any()
+
+
+def test_the_radius_is_no_smaller_than_theory_says():
+    # Where the loss is linear, P(w) − P* is ½(w − w*)² exactly: from w = ½ the optimum, w* = 1, is as far as it can be.
+    # The second row is on the other side of the margin there.
+    problem = Problem.from_arrays(
+        [[0.01], [1.001], [-1e-9]], [1, 1, 0], loss="hinge", sample_weight=[100.0, 1e-7, 1e-7], fit_intercept=False
+    )
+    best = InteriorPoint(tol=1e-12, n_threads=1).solve(problem)
+    assert best.w[0] == pytest.approx(1.0, abs=1e-6)
+    assert best.alpha[1] == 0.0
+    point = recover(problem, best.alpha, HOW, np.array([0.5]), 0.0, compete=False)
+    assert point.primal - point.dual == pytest.approx(0.125, rel=1e-5)
+    np.testing.assert_array_equal(proven(problem, point), [True, False, True])
+
+
+def test_without_a_finite_gap_nothing_is_proven():
+    problem = Problem.from_arrays([[0.0], [-9.0], [1.0]], [0, 0, 1], loss="hinge", fit_intercept=False)
+    point = recover(problem, np.array([1.0, 0.0, 1.0]), HOW)
+    assert not proven(problem, replace(point, dual=-np.inf)).any()
+    assert proven(problem, replace(point, dual=point.primal + 1e-9))[:2].all()  # rounding may turn both round
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_bias_at_an_end_of_its_interval_may_move_to_the_other_one_only(end):
+    # With w = 0 any bias in [0.1, 1.9] is optimal: the targets −1 and 3 stay outside of the tube, 0 and 2 may touch it.
+    problem = Problem.regression(np.zeros((4, 1)), [-1.0, 0.0, 2.0, 3.0], epsilon=0.1)
+    point = recover(problem, np.array([-1.0, -1.0, 1.0, 1.0]), HOW)
+    assert point.gap == pytest.approx(0.0, abs=1e-15)
+    assert point.bias_interval == pytest.approx((0.1, 1.9))
+    at_end = replace(point, b=point.bias_interval[end])
+    np.testing.assert_array_equal(proven(problem, at_end), [True, False, False, True])
