@@ -13,6 +13,7 @@ from maxmargin.online.base import Vector, largest_squared_norm
 from maxmargin.online.linear import OnlineClassifier, store_course
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
+from maxmargin.space import Rows
 from maxmargin.theory.mistake_bounds import Bound, kesler
 
 
@@ -114,7 +115,7 @@ class MulticlassPerceptron(OnlineClassifier):
     def _margin(self) -> float:
         return number_in("margin", self.margin, 0.0, 1e100)
 
-    def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
+    def _prepare(self, rows: Rows, *, whole: bool) -> None:
         super()._prepare(rows, whole=whole)
         largest_squared_norm(rows)
 

@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from maxmargin.data import Batches, DataError, open_batches, survey
@@ -21,6 +20,7 @@ from maxmargin.inputs import number_in
 from maxmargin.online.base import whole_number
 from maxmargin.online.checkpoint import Checkpoint
 from maxmargin.runtime import Watch
+from maxmargin.space.rows import arrays_of
 
 Source = str | os.PathLike[str] | Iterable[tuple[Any, Any]] | Callable[[], Iterable[tuple[Any, Any]]]
 
@@ -95,13 +95,8 @@ class _Given:
 
     def _add(self, part: Any) -> None:
         """Rows or labels of a batch, into the digest."""
-        if sp.issparse(part):
-            rows = sp.csr_array(part)
-            arrays = [rows.indptr, rows.indices, rows.data]
-        else:
-            arrays = [np.asarray(part)]
         self._state.update(f"{np.shape(part)}".encode())
-        for array in arrays:
+        for array in arrays_of(part):
             content = (
                 repr(array.tolist()).encode() if array.dtype.kind == "O" else np.ascontiguousarray(array).tobytes()
             )
