@@ -15,6 +15,7 @@ from maxmargin.online.dual import dual_pass
 from maxmargin.online.linear import LinearRule, OnlineRegressor, StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
+from maxmargin.positions import InputError
 from maxmargin.runtime import Execution
 from maxmargin.space import Rows
 
@@ -88,21 +89,21 @@ class _WidrowHoff:
 
     def _steps(self: Any) -> Steps:
         if self.schedule not in ("constant", "inverse"):
-            raise ValueError(f"schedule must be 'constant' or 'inverse', got {self.schedule!r}")
+            raise InputError(f"schedule must be 'constant' or 'inverse', got {self.schedule!r}")
         rate = self._eta_now if self.eta0 is None else self.eta0
         steps = Steps.of(self.schedule, eta0=rate, t0=self.t0, power_t=self.power_t)
         return Steps(rate * steps.offset**steps.power, steps.offset, steps.power)
 
     def _prepare(self: Any, rows: Rows, *, whole: bool) -> None:
         if not isinstance(self.form, str) or self.form not in ("primal", "dual"):
-            raise ValueError(f"form must be 'primal' or 'dual', got {self.form!r}")
+            raise InputError(f"form must be 'primal' or 'dual', got {self.form!r}")
         if self.form == "dual" and not whole:
-            raise ValueError("form='dual' keeps one coefficient per row and needs all rows: use fit, or form='primal'")
+            raise InputError("form='dual' keeps one coefficient per row and needs all rows: use fit, or form='primal'")
         if self.form == "dual" and (self.average or self._rho() > 0.0 or self.batch_size != 1):
-            raise ValueError("form='dual' has no average, rho or batches; use form='primal'")
+            raise InputError("form='dual' has no average, rho or batches; use form='primal'")
         going_on = self.warm_start and hasattr(self, "_memories")
         if self.form == "dual" and going_on:
-            raise ValueError("form='dual' has no warm_start: its coefficients belong to the rows of one fit")
+            raise InputError("form='dual' has no warm_start: its coefficients belong to the rows of one fit")
         self._n_rows_now = rows.n
         together = self._batch() if self.reduction == "sum" else 1  # rows whose corrections are added
         # Below this no step overshoots twice its error.
@@ -269,7 +270,7 @@ class AdalineRegressor(_WidrowHoff, OnlineRegressor):
 
 def _refuse_start(machine: Any, coef: Any, intercept: Any) -> None:
     if machine.form == "dual" and (coef is not None or intercept is not None):
-        raise ValueError("form='dual' starts from 0: its weights are combinations of the rows")
+        raise InputError("form='dual' starts from 0: its weights are combinations of the rows")
 
 
 def _store_dual(machine: Any) -> None:

@@ -32,7 +32,7 @@ Order = NDArray[np.int64] | None
 def whole_number(name: str, value: Any, least: int) -> int:
     """``value`` as an int if it is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)
 
 
@@ -171,13 +171,13 @@ class OnlineMachine(VersionedState, BaseEstimator):
             positive_number("max_seconds", self.max_seconds)
         replacement = isinstance(self.shuffle, str) and self.shuffle == "replacement"
         if not (isinstance(self.shuffle, bool | np.bool_) or replacement):
-            raise ValueError(f"shuffle must be True, False or 'replacement', got {shown(self.shuffle)}")
+            raise InputError(f"shuffle must be True, False or 'replacement', got {shown(self.shuffle)}")
         for name in TRUTH_VALUES:
             if hasattr(self, name):
                 truth_value(name, getattr(self, name))
         tol, patience = getattr(self, "tol", None), getattr(self, "n_iter_no_change", None)
         if tol is not None and (isinstance(tol, bool) or not isinstance(tol, Real) or not float(tol) >= 0.0):
-            raise ValueError(f"tol must be a number of mistakes in a pass of at least 0, or None, got {shown(tol)}")
+            raise InputError(f"tol must be a number of mistakes in a pass of at least 0, or None, got {shown(tol)}")
         if patience is not None:
             whole_number("n_iter_no_change", patience, 1)
         self._seed_now = 0 if self.random_state is None else int(self._generator().randint(2**31 - 1))
@@ -196,14 +196,14 @@ class OnlineMachine(VersionedState, BaseEstimator):
             return 0.0
         kind, radius = getattr(self, "bias", "augmented"), getattr(self, "radius", None)
         if kind not in ("augmented", "radius"):
-            raise ValueError(f"bias must be 'augmented' or 'radius', got {kind!r}")
+            raise InputError(f"bias must be 'augmented' or 'radius', got {kind!r}")
         if kind == "augmented":
             return 1.0
         radius = self.__dict__.get("_radius_known") if radius is None and rows is None else radius
         if radius is not None:
             return checked_radius(radius) ** 2
         if rows is None:
-            raise ValueError("bias='radius' needs radius=max ‖x‖ when the rows come in parts: give radius, or use fit")
+            raise InputError("bias='radius' needs radius=max ‖x‖ when the rows come in parts: give radius, or use fit")
         return largest_squared_norm(rows) or 1.0
 
     # --- streams ---------------------------------------------------------------------------------------------------

@@ -35,7 +35,7 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
 
     def _steps(self) -> Steps:
         if self.schedule not in ("constant", "inverse"):
-            raise ValueError(f"schedule must be 'constant' or 'inverse', got {self.schedule!r}")
+            raise InputError(f"schedule must be 'constant' or 'inverse', got {self.schedule!r}")
         rate = self._eta_now if self.eta0 is None else self.eta0
         steps = Steps.of(self.schedule, eta0=rate, t0=self.t0, power_t=self.power_t)
         return Steps(rate * steps.offset**steps.power, steps.offset, steps.power)

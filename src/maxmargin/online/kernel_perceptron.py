@@ -184,7 +184,7 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         if not self.fit_intercept:
             return 0.0
         if self.bias not in ("augmented", "radius"):
-            raise ValueError(f"bias must be 'augmented' or 'radius', got {self.bias!r}")
+            raise InputError(f"bias must be 'augmented' or 'radius', got {self.bias!r}")
         if self.bias == "augmented":
             return 1.0
         if self.radius is not None:

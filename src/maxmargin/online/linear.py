@@ -18,6 +18,7 @@ from maxmargin.online.labels import declared_classes, known_labels, signed_label
 from maxmargin.online.memory import Memory, refuse_two_starts, same_kind, set_start
 from maxmargin.online.steps import Steps
 from maxmargin.online.trace import Recorder
+from maxmargin.positions import InputError
 from maxmargin.runtime import Watch
 from maxmargin.space import Rows
 
@@ -97,21 +98,21 @@ class LinearRule(OnlineMachine):
         self._steps_now = self._steps()
         shrink = 2.0 * self._rho() * self._steps_now.size(0)
         if self._l1() == 0.0 and shrink > 1.0 + 1e-12:
-            raise ValueError(
+            raise InputError(
                 f"rho={self.rho:g} is too large for a first step of {self._steps_now.size(0):.3g}: weights would be "
                 f"multiplied by 1 − 2ηρ = {1.0 - shrink:.3g}. Use eta0 of at most {0.5 / self._rho():.3g}, or a "
                 "smaller rho"
             )
         self._gain_now = self._bias_gain(rows if whole else None)
         if getattr(self, "reduction", "sum") not in ("sum", "mean"):
-            raise ValueError(f"reduction must be 'sum' or 'mean', got {self.reduction!r}")
+            raise InputError(f"reduction must be 'sum' or 'mean', got {self.reduction!r}")
         if not whole and self.batch_size == "all":
-            raise ValueError("batch_size='all' needs all rows at once: use fit, or give batch_size a number")
+            raise InputError("batch_size='all' needs all rows at once: use fit, or give batch_size a number")
 
     def _resume(self, memories: list[Memory], rows: Rows, targets: list[Any]) -> None:
         """Going on from an earlier fit, perhaps on other rows."""
         if not self.fit_intercept and any(memory.numbers.get("b", 0.0) for memory in memories):
-            raise ValueError("fit_intercept was turned off, but the machine has learned a bias; use a new machine")
+            raise InputError("fit_intercept was turned off, but the machine has learned a bias; use a new machine")
 
     def _settle(self, memories: list[Memory], rows: Rows, targets: list[Any]) -> None:
         """What remains to be done after the last pass of a fit."""
@@ -213,7 +214,7 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
             return None
         same = np.array_equal(self.classes_, classes) and self.n_features_in_ == n_cols
         if not same:
-            raise ValueError(
+            raise InputError(
                 f"warm_start: the machine knows {len(self.classes_)} classes and {self.n_features_in_} columns, these "
                 f"rows have {len(classes)} and {n_cols}; use a new machine"
             )

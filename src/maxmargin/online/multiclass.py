@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import maxmargin._core as _core
-from maxmargin.inputs import number_in, positive_number
+from maxmargin.inputs import number_in
 from maxmargin.online.base import Vector, largest_squared_norm
 from maxmargin.online.linear import OnlineClassifier, store_course
 from maxmargin.online.memory import Memory
@@ -110,7 +110,7 @@ class MulticlassPerceptron(OnlineClassifier):
         self.verbose = verbose
 
     def _steps(self) -> Steps:
-        return Steps(positive_number("eta0", self.eta0))
+        return Steps.of("constant", eta0=self.eta0)
 
     def _margin(self) -> float:
         return number_in("margin", self.margin, 0.0, 1e100)

@@ -16,6 +16,7 @@ from maxmargin.online.labels import known_labels, machines_of
 from maxmargin.online.linear import StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
+from maxmargin.positions import InputError
 from maxmargin.space import Rows
 
 NEEDS_START = "margin=0 needs weights to start from (coef_init of fit, not all 0): w = 0 has every ⟨w, z⟩ = 0 already"
@@ -117,7 +118,7 @@ class Relaxation(StartedClassifier):
     def _steps(self) -> Steps:
         eta = number_in("eta", self.eta, 0.0, 2.0)
         if eta in (0.0, 2.0):
-            raise ValueError(f"eta must lie strictly between 0 and 2, got {self.eta!r}")
+            raise InputError(f"eta must lie strictly between 0 and 2, got {self.eta!r}")
         return Steps(eta)
 
     def _margin(self) -> float:
@@ -135,7 +136,7 @@ class Relaxation(StartedClassifier):
         """
         start = coef_init is not None and np.any(np.asarray(coef_init) != 0)
         if self.margin == 0.0 and not start and not (self.warm_start and hasattr(self, "_memories")):
-            raise ValueError(NEEDS_START)
+            raise InputError(NEEDS_START)
         return super().fit(X, y, coef_init, intercept_init)
 
     @available_if(lambda machine: machine.batch_size != "all")
@@ -149,7 +150,7 @@ class Relaxation(StartedClassifier):
         classes : array-like, needed at the first call
         """
         if self.margin == 0.0 and not hasattr(self, "_memories"):
-            raise ValueError(NEEDS_START)
+            raise InputError(NEEDS_START)
         return self._partial_fit(X, y, classes)
 
     def _counted_in_stream(self, mistakes: list[int], corrections: list[int]) -> list[int]:
@@ -169,7 +170,7 @@ class Relaxation(StartedClassifier):
         """
         check_is_fitted(self)
         if machines_of(self.classes_) != 1:
-            raise ValueError("criteria are defined for two classes")
+            raise InputError("criteria are defined for two classes")
         rows = check_rows(X)
         known_labels(np.asarray(y), rows.n, self.classes_)
         sign = np.where(np.asarray(y) == self.classes_[1], 1.0, -1.0)

@@ -41,7 +41,7 @@ class _Multiplicative(OnlineClassifier):
             )
         if self.base is not None:
             if not positive_number("base", self.base) > 1.0:
-                raise ValueError(f"base must be greater than 1, got {self.base!r}")
+                raise InputError(f"base must be greater than 1, got {self.base!r}")
             self._log_base_now = math.log(float(self.base))
         elif whole or not hasattr(self, "_log_base_now"):
             self._log_base_now = self._default_log_base(rows)
@@ -55,7 +55,7 @@ class _Multiplicative(OnlineClassifier):
     def _open(self, memory: Memory) -> Any:
         known = memory.numbers.get("log_base", self._log_base_now)
         if self.base is not None and known != self._log_base_now:
-            raise ValueError(
+            raise InputError(
                 f"base was {math.exp(known):.6g} and is {self.base!r} now, but all weights are powers of it; use a new "
                 "machine"
             )
