@@ -297,7 +297,7 @@ class PathWalk:
     ) -> None:  # fmt: skip
         self.unit = Problem.from_arrays(
             X, y, sample_weight=sample_weight, class_weight=class_weight, C=1.0, loss=loss, penalty=penalty,
-            fit_intercept=fit_intercept,
+            fit_intercept=fit_intercept, n_threads=n_threads,
         )  # fmt: skip
         self.class_weight, self.tol = class_weight, positive_number("tol", tol)
         self.n_threads = effective_threads(n_threads)
