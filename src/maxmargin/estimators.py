@@ -1,4 +1,4 @@
-"""What every estimator shares: warnings that point at the caller, labels in one column, pickles with a version."""
+"""What every estimator shares: warnings that point at the caller, checks that go by scikit-learn, versioned pickles."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning as _SklearnConvergenceWarning
 from sklearn.utils import column_or_1d
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 import maxmargin._core as _core
+from maxmargin.positions import InputError, check_positions
 
 KEY = "_maxmargin_version"
 
@@ -29,7 +31,30 @@ def _is_inside(module: str) -> bool:
 
 def one_column(y: Any) -> Any:
     """y as a vector; a table of one column counts as one, with scikit-learn's warning."""
-    return y if type(y) is np.ndarray and y.ndim == 1 else column_or_1d(y, warn=True)
+    if type(y) is np.ndarray and y.ndim == 1:
+        return y
+    try:
+        return column_or_1d(y, warn=True)
+    except ValueError as error:
+        raise InputError(str(error)) from None
+
+
+def require_targets(machine: Any, y: Any) -> None:
+    """Raise the error that scikit-learn promises where y is missing."""
+    if y is None:
+        raise InputError(f"{type(machine).__name__} requires y to be passed, but the target y is None")
+
+
+def check_names(machine: Any, X: Any, *, first: bool = True) -> None:
+    """Names and number of columns: remembered at the first fit, later compared. Before anything is learned."""
+    validate_data(machine, X, skip_check_array=True, reset=first)
+
+
+def checked_for_scores(machine: Any, X: Any) -> Any:
+    """X of a prediction, as an array or CSR matrix with the columns that the machine was fitted to."""
+    check_is_fitted(machine)
+    check_positions(X)
+    return validate_data(machine, X, accept_sparse="csr", reset=False)
 
 
 class ConvergenceWarning(_SklearnConvergenceWarning):

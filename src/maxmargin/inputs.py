@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.positions import (
     InputError,
+    InputTypeError,
     as_array,
     check_positions,
     distinct,
@@ -101,8 +102,19 @@ def _number_or_nan(value: Any) -> float:
         return np.nan
 
 
+def refuse_sparse(X: Any, why: str) -> None:
+    """Raise InputError if X is sparse; ``why`` says what would become of it. scikit-learn promises a TypeError, too."""
+    if sp.issparse(X):
+        raise InputTypeError(f"Sparse data was passed, but {why}. Use X.toarray() if it fits in memory.")
+
+
 def check_rows(X: Any, n_threads: int | None = None) -> Rows:
-    """X as C-contiguous float32/float64 array or sorted CSR, without a copy where it already is one."""
+    """X as C-contiguous float32/float64 array or sorted CSR, without a copy where it already is one.
+
+    Rows that have been checked already are returned as they are.
+    """
+    if isinstance(X, Rows):
+        return X
     X = _canonical_csr(X) if sp.issparse(X) else _canonical_dense(X)
     if X.shape[0] < 1:
         raise InputError(f"Found array with 0 sample(s) (shape={X.shape}) while a minimum of 1 is required.")

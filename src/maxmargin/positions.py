@@ -97,10 +97,16 @@ def has_complex(array: NDArray[Any]) -> bool:
     return any(isinstance(cell, np.complexfloating) for cell in array.flat)
 
 
+def filled(values: Any) -> Any:
+    """A sparse matrix with its zeros filled in, as an array; anything else as it is."""
+    check_positions(values)
+    return values.toarray() if sp.issparse(values) else values
+
+
 def check_positions(X: Any) -> None:
     """Raise InputError if a sparse matrix is not made as its format says, or names a row or column it does not have.
 
-    Anything else is left to those who make an array of it.
+    Anything else has no positions that could be wrong.
     """
     if not sp.issparse(X):
         return

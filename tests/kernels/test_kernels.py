@@ -230,6 +230,13 @@ def test_errors(make, message):
         make()
 
 
+def test_a_function_that_returns_a_broken_sparse_matrix_is_found_out():
+    broken = sp.csr_array(np.eye(2))
+    broken.indices[1] = 10**6
+    with pytest.raises(InputError, match="row 1 names column 1000000"):
+        Callable(lambda X, Z: broken).block(np.eye(2), np.eye(2))
+
+
 def test_kernel_is_abstract():
     with pytest.raises(TypeError):
         Kernel()

@@ -133,13 +133,13 @@ def test_iterators_lists_and_functions_of_batches():
     assert np.array_equal(two.coef_, whole.coef_)
     with pytest.raises(ValueError, match="can be read once only"):
         mm.OnlineSVC().fit_stream(iter(batches), classes=[-1, 1], n_passes=2)
-    with pytest.raises(TypeError, match="must be a pair"):
+    with pytest.raises(mm.InputError, match="must be a pair"):
         mm.OnlineSVC().fit_stream([X], classes=[-1, 1])
     with pytest.raises(ValueError, match="classes must be passed"):
         mm.OnlineSVC().fit_stream(batches)
     with pytest.raises(ValueError, match="no rows"):
         mm.OnlineSVC().fit_stream([], classes=[-1, 1])
-    with pytest.raises(TypeError, match="file name"):
+    with pytest.raises(mm.InputError, match="file name"):
         mm.OnlineSVC().fit_stream(7)
 
 

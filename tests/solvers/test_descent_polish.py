@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from maxmargin import Problem, Status
 from maxmargin.solvers import DualCoordinateDescent, Newton, dual_cd
-from maxmargin.solvers.dual_cd import meetings_of_lanes, polish_cost
+from maxmargin.solvers.dual_cd import exchanges_of_workers, polish_cost
 from maxmargin.solvers.points import recover
 from tests.conftest import tall
 from tests.solvers.inside import (
@@ -47,8 +47,8 @@ def epochs_made(monkeypatch):
     return calls(monkeypatch, dual_cd._Descent, "_epoch")
 
 
-def lanes(monkeypatch, meetings=2):
-    monkeypatch.setattr(dual_cd, "meetings_of_lanes", lambda rows: meetings)
+def lanes(monkeypatch, exchanges=2):
+    monkeypatch.setattr(dual_cd, "exchanges_of_workers", lambda rows: exchanges)
 
 
 def polishes(monkeypatch):
@@ -180,7 +180,7 @@ def test_the_price_of_a_polish_is_steps_times_matrix_factor_and_products(loss, s
 
 
 @pytest.mark.parametrize(
-    ("sparse", "nnz", "n_cols", "meetings"),
+    ("sparse", "nnz", "n_cols", "exchanges"),
     [
         (True, 1_000_000, 1000, 32),
         (False, 1_000_000, 1000, 0),
@@ -190,9 +190,9 @@ def test_the_price_of_a_polish_is_steps_times_matrix_factor_and_products(loss, s
         (True, 3_200_000, 10_000, 20),
     ],
 )
-def test_two_lanes_meet_as_often_as_copies_of_the_weights_cost_little(sparse, nnz, n_cols, meetings):
+def test_two_lanes_meet_as_often_as_copies_of_the_weights_cost_little(sparse, nnz, n_cols, exchanges):
     rows = SimpleNamespace(sparse=sparse, nnz=nnz, d=n_cols)
-    assert meetings_of_lanes(rows) == meetings
+    assert exchanges_of_workers(rows) == exchanges
 
 
 def test_two_lanes_give_the_same_bits_on_any_number_of_threads(monkeypatch):

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from maxmargin.inputs import check_rows, check_weights, positive_number
@@ -15,6 +14,7 @@ from maxmargin.kernels.gaussian import Gaussian
 from maxmargin.kernels.given import Callable, Precomputed
 from maxmargin.kernels.inner import Linear, Polynomial, Sigmoid
 from maxmargin.positions import InputError, shown
+from maxmargin.space import Rows
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
 
@@ -94,30 +94,29 @@ def resolve_gamma(gamma: float | str | None, X: Any, sample_weight: ArrayLike | 
     if X is None:
         raise InputError(f"gamma={gamma!r} depends on the rows learned from: pass X, or give gamma as a number")
     rows = check_rows(X)
-    X, (n, d) = rows.X, rows.shape
     if gamma != "scale":
-        return 1.0 / d
-    variance = _variance(X, check_weights(sample_weight, n))
+        return 1.0 / rows.d
+    variance = _variance(rows, check_weights(sample_weight, rows.n))
     if not np.isfinite(variance):
         raise InputError(
             "gamma='scale': the variance of X overflows; scale the columns, for example with "
             "sklearn.preprocessing.StandardScaler, or give gamma as a number"
         )
-    scale = d * variance
+    scale = rows.d * variance
     return 1.0 / scale if np.isfinite(scale) and scale > 0.0 and np.isfinite(1.0 / scale) else 1.0
 
 
-def _variance(X: Any, weight: Any) -> float:
+def _variance(rows: Rows, weight: Any) -> float:
     """Of all entries of all rows together, each row as often as its weight says."""
-    total = float(weight.sum()) * X.shape[1]
+    total = float(weight.sum()) * rows.d
     if total <= 0.0:
         return 0.0
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = np.float64(np.sum(weight @ X)) / total
-        away = X.astype(np.float64)
-        if sp.issparse(X):
+        mean = np.float64(np.sum(weight @ rows.X)) / total
+        away = rows.X.astype(np.float64)
+        if rows.sparse:
             away.data = (away.data - mean) ** 2 - mean**2  # an entry that is not stored is away by the mean itself
-            variance = float(np.sum(weight @ away)) / total + mean**2
+            variance = float(np.sum(weight @ away) / total + mean**2)
         else:
             away -= mean
             variance = float(weight @ np.einsum("ij,ij->i", away, away)) / total

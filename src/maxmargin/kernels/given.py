@@ -8,11 +8,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.points import Matrix, Points, Vector, mirror
-from maxmargin.positions import InputError, shown
+from maxmargin.positions import InputError, filled, shown
 
 ASYMMETRY = 1e-5  # relative to the largest value: a product of float32 rows is symmetric to six digits only
 OWN_ROWS = 64  # rows per call where only the diagonal of a function's values is wanted
@@ -74,7 +73,7 @@ class Precomputed(GivenKernel):
         return left, right
 
     def _values(self, left: Points, right: Points) -> Matrix:
-        return np.asarray(left.X.toarray() if sp.issparse(left.X) else left.X.copy())
+        return np.asarray(left.X.toarray() if left.is_sparse else left.X.copy())
 
     def _own(self, points: Points) -> Vector:
         return np.array(points.X.diagonal())
@@ -117,7 +116,7 @@ class Callable(GivenKernel):
     def _values(self, left: Points, right: Points) -> Matrix:
         returned = self.f(left.X, right.X, **self.params)
         expected = (left.n_rows, right.n_rows)
-        values = returned.toarray() if sp.issparse(returned) else returned
+        values = filled(returned)
         try:
             values = np.array(values, dtype=np.float64)
         except (TypeError, ValueError):

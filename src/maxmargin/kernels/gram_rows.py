@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.inputs import positive_number
+from maxmargin.inputs import check_rows, positive_number
 from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.points import Matrix, Points, Vector
 
@@ -51,6 +51,7 @@ class GramRows:
     def __init__(self, kernel: Kernel, X: Any, most_bytes: int = 256 * 2**20) -> None:
         budget = int(positive_number("most_bytes", most_bytes))
         self.kernel = kernel
+        X = check_rows(X)
         self.diagonal: Vector = kernel.diagonal(X)
         points = Points.from_array(X)
         n = points.n_rows

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.inputs import check_rows
@@ -20,7 +19,7 @@ SPARSE_ROWS = 1024  # of a sparse product at a time: SciPy holds an index beside
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Rows in float64, dense and C-contiguous or sorted CSR.
+    """Rows in float64: C-contiguous, or sorted CSR if they are sparse.
 
     Examples
     --------
@@ -30,12 +29,13 @@ class Points:
     """
 
     X: Any
+    is_sparse: bool
 
     @classmethod
     def from_array(cls, X: Any) -> Points:
-        """Check X; float64 rows in C order are not copied."""
-        X = check_rows(X).X
-        return cls(X if X.dtype == np.float64 else X.astype(np.float64))
+        """Check X, if it is no checked :class:`~maxmargin.space.Rows`; float64 rows in C order are not copied."""
+        rows = check_rows(X)
+        return cls(rows.X.astype(np.float64, copy=False), rows.sparse)
 
     @property
     def n_rows(self) -> int:
@@ -44,10 +44,6 @@ class Points:
     @property
     def n_columns(self) -> int:
         return int(self.X.shape[1])
-
-    @property
-    def is_sparse(self) -> bool:
-        return bool(sp.issparse(self.X))
 
     @kept_property
     def squares(self) -> Vector:
@@ -58,18 +54,18 @@ class Points:
 
     def part(self, rows: slice) -> Points:
         """Some of the rows, with what is already known of them."""
-        chosen = Points(self.X[rows])
+        chosen = Points(self.X[rows], self.is_sparse)
         if "squares" in self.__dict__:
             chosen.__dict__["squares"] = self.squares[rows]
         return chosen
 
     def dense(self) -> Points:
         """The same rows as an array."""
-        return Points(self.X.toarray()) if self.is_sparse else self
+        return Points(self.X.toarray(), False) if self.is_sparse else self
 
     def moved(self, origin: Vector) -> Points:
         """Dense rows seen from another origin."""
-        return Points(self.X - origin)
+        return Points(self.X - origin, False)
 
 
 def inner_products(left: Points, right: Points) -> Matrix:

@@ -15,6 +15,9 @@ from maxmargin.online.dual import dual_pass
 from maxmargin.online.linear import LinearRule, OnlineRegressor, StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
+from maxmargin.positions import InputError
+from maxmargin.runtime import Execution
+from maxmargin.space import Rows
 
 
 class _WidrowHoff:
@@ -86,22 +89,22 @@ class _WidrowHoff:
 
     def _steps(self: Any) -> Steps:
         if self.schedule not in ("constant", "inverse"):
-            raise ValueError(f"schedule must be 'constant' or 'inverse', got {self.schedule!r}")
+            raise InputError(f"schedule must be 'constant' or 'inverse', got {self.schedule!r}")
         rate = self._eta_now if self.eta0 is None else self.eta0
         steps = Steps.of(self.schedule, eta0=rate, t0=self.t0, power_t=self.power_t)
         return Steps(rate * steps.offset**steps.power, steps.offset, steps.power)
 
-    def _prepare(self: Any, rows: _core.Rows, *, whole: bool) -> None:
+    def _prepare(self: Any, rows: Rows, *, whole: bool) -> None:
         if not isinstance(self.form, str) or self.form not in ("primal", "dual"):
-            raise ValueError(f"form must be 'primal' or 'dual', got {self.form!r}")
+            raise InputError(f"form must be 'primal' or 'dual', got {self.form!r}")
         if self.form == "dual" and not whole:
-            raise ValueError("form='dual' keeps one coefficient per row and needs all rows: use fit, or form='primal'")
+            raise InputError("form='dual' keeps one coefficient per row and needs all rows: use fit, or form='primal'")
         if self.form == "dual" and (self.average or self._rho() > 0.0 or self.batch_size != 1):
-            raise ValueError("form='dual' has no average, rho or batches; use form='primal'")
+            raise InputError("form='dual' has no average, rho or batches; use form='primal'")
         going_on = self.warm_start and hasattr(self, "_memories")
         if self.form == "dual" and going_on:
-            raise ValueError("form='dual' has no warm_start: its coefficients belong to the rows of one fit")
-        self._n_rows_now = rows.shape[0]
+            raise InputError("form='dual' has no warm_start: its coefficients belong to the rows of one fit")
+        self._n_rows_now = rows.n
         together = self._batch() if self.reduction == "sum" else 1  # rows whose corrections are added
         # Below this no step overshoots twice its error.
         self._safe_now = 2.0 / ((largest_squared_norm(rows) + float(bool(self.fit_intercept))) * together
@@ -112,7 +115,7 @@ class _WidrowHoff:
             self.__dict__.pop("_eta_now", None)
         super()._prepare(rows, whole=whole)  # type: ignore[misc]
         if self.form == "dual":
-            self._gram_now = GramRows(make_kernel("linear"), self._X_now)
+            self._gram_now = GramRows(make_kernel("linear"), rows)
 
     def _fresh(self: Any, n_cols: int) -> Memory:
         memory: Memory = super()._fresh(n_cols)  # type: ignore[misc]
@@ -122,7 +125,7 @@ class _WidrowHoff:
         return memory
 
     def _take(
-        self: Any, memory: Memory, rows: _core.Rows, y: Any, order: Order, watch: Any, course: Course, n_pass: int
+        self: Any, memory: Memory, rows: Rows, y: Any, order: Order, watch: Any, course: Course, n_pass: int
     ) -> None:
         if self.form == "primal":
             super()._take(memory, rows, y, order, watch, course, n_pass)  # type: ignore[misc]
@@ -136,9 +139,7 @@ class _WidrowHoff:
             return float(self._steps_now.size(k + t))
 
         def primal() -> Vector:
-            w = np.empty(rows.shape[1])
-            _core.combine(rows, memory.arrays["coefficient"], w, 1)
-            return w
+            return rows.combine(memory.arrays["coefficient"], Execution())
 
         def look() -> None:
             assert course.recorder is not None
@@ -269,7 +270,7 @@ class AdalineRegressor(_WidrowHoff, OnlineRegressor):
 
 def _refuse_start(machine: Any, coef: Any, intercept: Any) -> None:
     if machine.form == "dual" and (coef is not None or intercept is not None):
-        raise ValueError("form='dual' starts from 0: its weights are combinations of the rows")
+        raise InputError("form='dual' starts from 0: its weights are combinations of the rows")
 
 
 def _store_dual(machine: Any) -> None:

@@ -8,20 +8,20 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 import maxmargin._core as _core
 from maxmargin.estimators import ConvergenceWarning, VersionedState, warn
 from maxmargin.inputs import positive_number, truth_value
 from maxmargin.online.memory import Memory
 from maxmargin.online.trace import Recorder
-from maxmargin.positions import InputError, check_positions, shown
-from maxmargin.runtime import Watch, effective_threads
+from maxmargin.positions import InputError, shown
+from maxmargin.runtime import Watch
+from maxmargin.space import Rows
 from maxmargin.undisturbed import refuse_changes
 
 TRUTH_VALUES = ("fit_intercept", "average", "warm_start", "trace", "center", "stop_when_separated")
@@ -32,7 +32,7 @@ Order = NDArray[np.int64] | None
 def whole_number(name: str, value: Any, least: int) -> int:
     """``value`` as an int if it is a whole number of at least ``least``."""
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < least:
-        raise ValueError(f"{name} must be a whole number of at least {least}, got {value!r}")
+        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}")
     return int(value)
 
 
@@ -68,7 +68,7 @@ class OnlineMachine(VersionedState, BaseEstimator):
         """The core's machine on this memory, set up by the parameters."""
         raise NotImplementedError
 
-    def _set_up(self, core: Any, rows: _core.Rows, y: Any) -> None:
+    def _set_up(self, core: Any, rows: Rows, y: Any) -> None:
         """What a core needs to know of the rows before a pass over them."""
 
     def _weights(self, memory: Memory) -> tuple[Vector, float]:
@@ -90,18 +90,18 @@ class OnlineMachine(VersionedState, BaseEstimator):
         return rng.permutation(n_rows)
 
     def _take(
-        self, memory: Memory, rows: _core.Rows, y: Any, order: Order, watch: Watch, course: Course, n_pass: int
+        self, memory: Memory, rows: Rows, y: Any, order: Order, watch: Watch, course: Course, n_pass: int
     ) -> None:
         """One pass of one machine; whatever ends it, the memory is whole."""
         core = self._open(memory)
         self._set_up(core, rows, y)
         before = core.n_mistakes, core.n_corrections
         core.pause = course.recorder is not None
-        begin, end = 0, rows.shape[0]
+        begin, end = 0, rows.n
         try:
             while begin < end:
                 moved = core.n_corrections
-                reached = core.run(rows, y, order, begin, end, watch.core)
+                reached = core.run(rows.core, y, order, begin, end, watch.core)
                 if course.recorder is not None and core.n_corrections > moved:
                     self._record(memory, core, course.recorder, n_pass)
                 if getattr(core, "diverged", False):
@@ -121,14 +121,14 @@ class OnlineMachine(VersionedState, BaseEstimator):
         w, b = self._weights(memory)
         recorder.add(w.copy(), b, core.n_seen, n_pass, core.n_mistakes, self._step_now(core))
 
-    def _passes(self, memories: list[Memory], rows: _core.Rows, targets: list[Any]) -> list[Course]:
+    def _passes(self, memories: list[Memory], rows: Rows, targets: list[Any]) -> list[Course]:
         """Passes until every machine is content, or one of the limits is reached. Ctrl-C keeps what was learned."""
         watch = Watch(self.max_seconds)
         courses = [Course(recorder=Recorder() if self.trace else None) for _ in memories]
         self._interrupted = False
         try:
             for n_pass in range(self.max_iter):
-                order = self._order(rows.shape[0], (n_pass,))
+                order = self._order(rows.n, (n_pass,))
                 for memory, y, course in zip(memories, targets, courses, strict=True):
                     if not (course.finished or course.stalled or course.diverged):
                         self._take(memory, rows, y, order, watch, course, n_pass)
@@ -171,34 +171,39 @@ class OnlineMachine(VersionedState, BaseEstimator):
             positive_number("max_seconds", self.max_seconds)
         replacement = isinstance(self.shuffle, str) and self.shuffle == "replacement"
         if not (isinstance(self.shuffle, bool | np.bool_) or replacement):
-            raise ValueError(f"shuffle must be True, False or 'replacement', got {shown(self.shuffle)}")
+            raise InputError(f"shuffle must be True, False or 'replacement', got {shown(self.shuffle)}")
         for name in TRUTH_VALUES:
             if hasattr(self, name):
                 truth_value(name, getattr(self, name))
         tol, patience = getattr(self, "tol", None), getattr(self, "n_iter_no_change", None)
         if tol is not None and (isinstance(tol, bool) or not isinstance(tol, Real) or not float(tol) >= 0.0):
-            raise ValueError(f"tol must be a number of mistakes in a pass of at least 0, or None, got {shown(tol)}")
+            raise InputError(f"tol must be a number of mistakes in a pass of at least 0, or None, got {shown(tol)}")
         if patience is not None:
             whole_number("n_iter_no_change", patience, 1)
-        self._seed_now = (
-            0 if self.random_state is None else int(check_random_state(self.random_state).randint(2**31 - 1))
-        )
+        self._seed_now = 0 if self.random_state is None else int(self._generator().randint(2**31 - 1))
         self._past_deadline = False
 
-    def _bias_gain(self, rows: _core.Rows | None) -> float:
+    def _generator(self) -> np.random.RandomState:
+        try:
+            generator: np.random.RandomState = check_random_state(self.random_state)
+        except ValueError as error:
+            raise InputError(f"random_state: {error}") from None
+        return generator
+
+    def _bias_gain(self, rows: Rows | None) -> float:
         """How far the bias moves per unit of correction: 0, 1, or R²."""
         if not self.fit_intercept:
             return 0.0
         kind, radius = getattr(self, "bias", "augmented"), getattr(self, "radius", None)
         if kind not in ("augmented", "radius"):
-            raise ValueError(f"bias must be 'augmented' or 'radius', got {kind!r}")
+            raise InputError(f"bias must be 'augmented' or 'radius', got {kind!r}")
         if kind == "augmented":
             return 1.0
         radius = self.__dict__.get("_radius_known") if radius is None and rows is None else radius
         if radius is not None:
             return checked_radius(radius) ** 2
         if rows is None:
-            raise ValueError("bias='radius' needs radius=max ‖x‖ when the rows come in parts: give radius, or use fit")
+            raise InputError("bias='radius' needs radius=max ‖x‖ when the rows come in parts: give radius, or use fit")
         return largest_squared_norm(rows) or 1.0
 
     # --- streams ---------------------------------------------------------------------------------------------------
@@ -312,7 +317,7 @@ class OnlineMachine(VersionedState, BaseEstimator):
         return f"{step}scale the columns, for example with sklearn.preprocessing.StandardScaler"
 
 
-def expect_sense(memory: Memory, rows: _core.Rows) -> None:
+def expect_sense(memory: Memory, rows: Rows) -> None:
     """Numbers that are not finite come from steps that grow, or from rows that somebody has overwritten."""
     if not memory.is_finite:
         refuse_changes(rows)
@@ -325,26 +330,12 @@ def checked_radius(radius: Any) -> float:
     return float(radius)
 
 
-def largest_squared_norm(rows: _core.Rows) -> float:
+def largest_squared_norm(rows: Rows) -> float:
     """max ‖x‖², which must be far from overflow."""
-    largest = float(squared_norms(rows).max())
+    largest = float(rows.facts.squared_norms.max())
     if not largest < 1e280:
         raise InputError(
             "values in X are too large for float64 arithmetic; scale the columns, for example with "
             "sklearn.preprocessing.StandardScaler"
         )
     return largest
-
-
-def squared_norms(rows: _core.Rows) -> Vector:
-    out = np.empty(rows.shape[0])
-    _core.squared_norms(rows, out, effective_threads())
-    return out
-
-
-def checked_rows(machine: Any, X: Any) -> Any:
-    """X of a prediction, checked against what the machine was fitted on."""
-    check_is_fitted(machine)
-    if sp.issparse(X):
-        check_positions(X)
-    return validate_data(machine, X, accept_sparse="csr", reset=False)

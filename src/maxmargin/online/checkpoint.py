@@ -21,6 +21,7 @@ from maxmargin.data import DataError, tensors
 from maxmargin.data.files import atomic_write, open_plain
 from maxmargin.data.seal import is_seal
 from maxmargin.online.memory import COUNTS, VOTERS, Memory, shape_of
+from maxmargin.positions import InputError
 
 FREE = ("max_seconds", "verbose")  # parameters that do not change what is learned
 FORMAT, FORMAT_VERSION = "maxmargin checkpoint", "1"
@@ -57,7 +58,7 @@ class Checkpoint:
             "class_type": machine.classes_.dtype.str if hasattr(machine, "classes_") else None,
         }
         if "classes_" in vars(machine) and machine.classes_.dtype.kind not in CLASS_KINDS:
-            raise ValueError(
+            raise InputError(
                 f"this machine cannot be saved: its labels are {machine.classes_.dtype}; use labels that are numbers "
                 "or text"
             )
@@ -179,12 +180,12 @@ class Checkpoint:
         for name, value in here.items():
             if document[name] != value:
                 other = "other parameters" if name == "parameters" else f"another {name}"
-                raise ValueError(
+                raise InputError(
                     f"the checkpoint {self.path} is of {other}: {_differing(document[name], value)}. "
                     "Use another file name, or delete it to start afresh."
                 )
         if self.classes is not None and document["classes"] != np.unique(np.asarray(self.classes)).tolist():
-            raise ValueError(
+            raise InputError(
                 f"the checkpoint {self.path} knows the classes {document['classes']}, not {list(self.classes)!r}. Use "
                 "another file name, or delete it to start afresh."
             )

@@ -5,20 +5,18 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import validate_data
 
-import maxmargin._core as _core
-from maxmargin.estimators import ConvergenceWarning, warn
-from maxmargin.inputs import check_rows
-from maxmargin.online.base import Course, checked_rows, largest_squared_norm, squared_norms
+from maxmargin.estimators import ConvergenceWarning, check_names, checked_for_scores, warn
+from maxmargin.inputs import check_rows, refuse_sparse
+from maxmargin.online.base import Course, largest_squared_norm
 from maxmargin.online.linear import LinearRule, store_course
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
 from maxmargin.positions import InputError
+from maxmargin.space import Rows
 
 
 class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule):
@@ -37,27 +35,23 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
 
     def _steps(self) -> Steps:
         if self.schedule not in ("constant", "inverse"):
-            raise ValueError(f"schedule must be 'constant' or 'inverse', got {self.schedule!r}")
+            raise InputError(f"schedule must be 'constant' or 'inverse', got {self.schedule!r}")
         rate = self._eta_now if self.eta0 is None else self.eta0
         steps = Steps.of(self.schedule, eta0=rate, t0=self.t0, power_t=self.power_t)
         return Steps(rate * steps.offset**steps.power, steps.offset, steps.power)
 
-    def _ready(self, X: Any, *, first: bool, whole: bool) -> _core.Rows:
+    def _ready(self, X: Any, *, first: bool, whole: bool) -> Rows:
         """Checked and, if asked, centred rows; the step size if it is to be taken from them."""
-        if sp.issparse(X):
-            raise TypeError(
-                f"Sparse data was passed, but {type(self).__name__} takes dense rows only: centring would fill "
-                "the zeros. Use X.toarray() if it fits in memory."
-            )
-        space = check_rows(X)
+        refuse_sparse(X, f"{type(self).__name__} takes dense rows only: centring would fill the zeros")
+        rows = check_rows(X)
+        check_names(self, X, first=first)
         self._mean_now = None
         if whole and self.center:
-            self._mean_now = np.asarray(space.X.mean(axis=0, dtype=np.float64))
-            space = check_rows(space.X - self._mean_now)
-        rows = space.core
+            self._mean_now = np.asarray(rows.X.mean(axis=0, dtype=np.float64))
+            rows = check_rows(rows.X - self._mean_now)
         self._largest_now = largest_squared_norm(rows)
         if self.eta0 is None and first:
-            self._eta_now = 0.1 / (float(squared_norms(rows).mean()) or 1.0)
+            self._eta_now = 0.1 / (float(rows.facts.squared_norms.mean()) or 1.0)
         self._prepare(rows, whole=whole)
         return rows
 
@@ -89,20 +83,18 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
         """
         self._check_passes()
         rows = self._ready(X, first=True, whole=True)
-        memories = self._begin(rows.shape[1], coef_init)
-        courses = self._passes(memories, rows, [np.zeros(rows.shape[0])])
-        validate_data(self, X, skip_check_array=True)
+        memories = self._begin(rows.d, coef_init)
+        courses = self._passes(memories, rows, [np.zeros(rows.n)])
         self._finish(memories, courses)
         return self
 
     def _part(self, X: Any) -> Any:
         self._check_passes()
         first = not hasattr(self, "_memories")
-        validate_data(self, X, skip_check_array=True, reset=first)
         rows = self._ready(X, first=first, whole=False)
-        memories = self._begin(rows.shape[1], None) if first else self._memories
+        memories = self._begin(rows.d, None) if first else self._memories
         calls = 0 if first else getattr(self, "_n_calls", 0)
-        courses = self._one_pass(memories, rows, [np.zeros(rows.shape[0])], calls)
+        courses = self._one_pass(memories, rows, [np.zeros(rows.n)], calls)
         self._n_calls = calls + 1
         self._finish(memories, courses, added=not first)
         return self
@@ -135,7 +127,7 @@ class _Correlating(ClassNamePrefixFeaturesOutMixin, TransformerMixin, LinearRule
 
     def transform(self, X: Any) -> Any:
         """⟨w, x⟩ of every (centred) row, shape (n_samples, 1)."""
-        X = checked_rows(self, X)
+        X = checked_for_scores(self, X)
         if self.center and hasattr(self, "mean_"):
             X = X - self.mean_
         return X @ self.components_.T

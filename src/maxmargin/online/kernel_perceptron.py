@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import validate_data
 
 import maxmargin._core as _core
-from maxmargin.estimators import one_column
+from maxmargin.estimators import check_names, checked_for_scores, one_column, require_targets
 from maxmargin.inputs import LabelledRows, number_in
 from maxmargin.kernels import GramRows, Precomputed, make_kernel
-from maxmargin.online.base import Course, OnlineMachine, Order, Vector, checked_radius, checked_rows
+from maxmargin.online.base import Course, OnlineMachine, Order, Vector, checked_radius
 from maxmargin.online.dual import dual_pass
 from maxmargin.online.labels import machines_of, signed_labels
 from maxmargin.online.linear import store_course
 from maxmargin.online.memory import Memory
 from maxmargin.positions import InputError
 from maxmargin.runtime import Watch
+from maxmargin.space import Rows
 from maxmargin.theory.mistake_bounds import Bound, novikoff
 
 MOST_ROWS = 2000  # for the bound: it needs the eigenvectors of the kernel matrix
@@ -143,22 +143,21 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         y : array-like of shape (n_samples,)
             Labels of two or more classes.
         """
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        require_targets(self, y)
         self._check_passes()
         number_in("margin", self.margin, 0.0, 1e100)
         data = LabelledRows.from_arrays(X, one_column(y))
-        kernel = make_kernel(self.kernel, gamma=self.gamma, coef0=self.coef0, degree=self.degree, X=data.space.X)
+        check_names(self, X)
+        kernel = make_kernel(self.kernel, gamma=self.gamma, coef0=self.coef0, degree=self.degree, X=data.space)
         self._gain_now = self._gain(kernel, data)
-        self._gram_now = GramRows(kernel, data.space.X)
+        self._gram_now = GramRows(kernel, data.space)
         n = len(data.position)
         memories = [self._fresh(n) for _ in range(machines_of(data.classes))]
         targets = signed_labels(data.position, len(data.classes))
         try:
-            courses = self._passes(memories, data.space.core, targets)
+            courses = self._passes(memories, data.space, targets)
         finally:
             del self._gram_now
-        validate_data(self, X, skip_check_array=True)
         self._fit_params = self.get_params(deep=False)
         self._rows_seen = (data.space.X, np.asarray(data.classes[data.position]))
         self._store(data, kernel, memories, courses)
@@ -185,12 +184,12 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         if not self.fit_intercept:
             return 0.0
         if self.bias not in ("augmented", "radius"):
-            raise ValueError(f"bias must be 'augmented' or 'radius', got {self.bias!r}")
+            raise InputError(f"bias must be 'augmented' or 'radius', got {self.bias!r}")
         if self.bias == "augmented":
             return 1.0
         if self.radius is not None:
             return checked_radius(self.radius) ** 2
-        largest = float(np.max(kernel.diagonal(data.space.X)))
+        largest = float(np.max(kernel.diagonal(data.space)))
         if largest < 0.0:
             raise InputError(
                 f"bias='radius' takes R² = max k(x, x), but that is {largest:.3g} for this kernel, which is no inner "
@@ -205,7 +204,7 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
         return memory.arrays["coefficient"], float(memory.numbers.get("b", 0.0))
 
     def _take(
-        self, memory: Memory, rows: _core.Rows, y: Any, order: Order, watch: Watch, course: Course, n_pass: int
+        self, memory: Memory, rows: Rows, y: Any, order: Order, watch: Watch, course: Course, n_pass: int
     ) -> None:
         core = _core.Dual(False, memory.arrays["coefficient"], memory.arrays["score"])
         core.bias_gain, core.b = self._gain_now, memory.numbers.get("b", 0.0)
@@ -237,13 +236,12 @@ class KernelPerceptron(ClassifierMixin, OnlineMachine):
 
     def decision_function(self, X: Any) -> Any:
         """Scores Σ alpha_j y_j k(x_j, x) + b: one per row for two classes, one per class for more."""
-        X = checked_rows(self, X)
+        X = checked_for_scores(self, X)
         if len(self.support_) == 0:  # no row was ever corrected
             scores = np.tile(self.intercept_, (X.shape[0], 1))
             return scores.ravel() if len(self.intercept_) == 1 else scores
-        block = X[:, self.support_] if self._is_precomputed else self.kernel_.block(X, self.support_vectors_)
-        block = block.toarray() if hasattr(block, "toarray") else np.asarray(block)
-        scores = block @ self.dual_coef_.T + self.intercept_
+        X = X[:, self.support_] if self._is_precomputed else X
+        scores = self.kernel_.block(X, self.support_vectors_) @ self.dual_coef_.T + self.intercept_
         return scores.ravel() if len(self.intercept_) == 1 else scores
 
     def predict(self, X: Any) -> Any:

@@ -24,7 +24,7 @@ def declared_classes(machine: Any, classes: ArrayLike | None) -> NDArray[Any]:
     """The classes of partial_fit: given at the first call, the same ever after."""
     if classes is None:
         if not hasattr(machine, "classes_"):
-            raise ValueError("classes must be passed on the first call to partial_fit: all labels that may ever come")
+            raise InputError("classes must be passed on the first call to partial_fit: all labels that may ever come")
         known: NDArray[Any] = machine.classes_
         return known
     try:
@@ -32,11 +32,11 @@ def declared_classes(machine: Any, classes: ArrayLike | None) -> NDArray[Any]:
     except TypeError:
         raise InputError(f"classes must hold numbers, text or truth values of one type, got {shown(classes)}") from None
     if hasattr(machine, "classes_") and not np.array_equal(machine.classes_, given):
-        raise ValueError(
+        raise InputError(
             f"`classes={classes!r}` is not the same as on last call to partial_fit, was: {machine.classes_!r}"
         )
     if len(given) < 2:
-        raise ValueError(f"classes must name at least two labels, got {given.tolist()}")
+        raise InputError(f"classes must name at least two labels, got {given.tolist()}")
     return given
 
 

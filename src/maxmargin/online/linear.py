@@ -8,18 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
-from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils.validation import validate_data
 
 import maxmargin._core as _core
-from maxmargin.estimators import one_column
+from maxmargin.estimators import check_names, checked_for_scores, one_column, require_targets
+from maxmargin.foreign import LinearClassifierMixin
 from maxmargin.inputs import LabelledRows, check_rows, check_targets, number_in
-from maxmargin.online.base import Course, OnlineMachine, Vector, checked_rows, expect_sense, whole_number
+from maxmargin.online.base import Course, OnlineMachine, Vector, expect_sense, whole_number
 from maxmargin.online.labels import declared_classes, known_labels, signed_labels
 from maxmargin.online.memory import Memory, refuse_two_starts, same_kind, set_start
 from maxmargin.online.steps import Steps
 from maxmargin.online.trace import Recorder
+from maxmargin.positions import InputError
 from maxmargin.runtime import Watch
+from maxmargin.space import Rows
 
 
 class LinearRule(OnlineMachine):
@@ -91,41 +92,29 @@ class LinearRule(OnlineMachine):
             return (number["sum_scale"] * v - memory.arrays["sum"]) / n, number["sum_b"] / n
         return number.get("scale", 1.0) * v, number.get("b", 0.0)
 
-    def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
+    def _prepare(self, rows: Rows, *, whole: bool) -> None:
         """Parameters that need a look at the rows; ``whole``: these are all rows."""
-        self._n_rows_now = rows.shape[0]
+        self._n_rows_now = rows.n
         self._steps_now = self._steps()
         shrink = 2.0 * self._rho() * self._steps_now.size(0)
         if self._l1() == 0.0 and shrink > 1.0 + 1e-12:
-            raise ValueError(
+            raise InputError(
                 f"rho={self.rho:g} is too large for a first step of {self._steps_now.size(0):.3g}: weights would be "
                 f"multiplied by 1 − 2ηρ = {1.0 - shrink:.3g}. Use eta0 of at most {0.5 / self._rho():.3g}, or a "
                 "smaller rho"
             )
         self._gain_now = self._bias_gain(rows if whole else None)
         if getattr(self, "reduction", "sum") not in ("sum", "mean"):
-            raise ValueError(f"reduction must be 'sum' or 'mean', got {self.reduction!r}")
+            raise InputError(f"reduction must be 'sum' or 'mean', got {self.reduction!r}")
         if not whole and self.batch_size == "all":
-            raise ValueError("batch_size='all' needs all rows at once: use fit, or give batch_size a number")
+            raise InputError("batch_size='all' needs all rows at once: use fit, or give batch_size a number")
 
-    def _look_at(self, X: Any, rows: _core.Rows, *, whole: bool) -> None:
-        """All that depends on parameters and rows together; ``X`` is at hand meanwhile as ``_X_now``."""
-        self._X_now = X
-        try:
-            self._prepare(rows, whole=whole)
-            self._check_rule()
-        finally:
-            del self._X_now
-
-    def _check_rule(self) -> None:
-        """Parameters of the rule itself."""
-
-    def _resume(self, memories: list[Memory], rows: _core.Rows, targets: list[Any]) -> None:
+    def _resume(self, memories: list[Memory], rows: Rows, targets: list[Any]) -> None:
         """Going on from an earlier fit, perhaps on other rows."""
         if not self.fit_intercept and any(memory.numbers.get("b", 0.0) for memory in memories):
-            raise ValueError("fit_intercept was turned off, but the machine has learned a bias; use a new machine")
+            raise InputError("fit_intercept was turned off, but the machine has learned a bias; use a new machine")
 
-    def _settle(self, memories: list[Memory], rows: _core.Rows, targets: list[Any]) -> None:
+    def _settle(self, memories: list[Memory], rows: Rows, targets: list[Any]) -> None:
         """What remains to be done after the last pass of a fit."""
 
     def _after_part(self, courses: list[Course]) -> None:
@@ -134,9 +123,9 @@ class LinearRule(OnlineMachine):
         if any(course.diverged for course in courses):
             self._warn_if_unfinished(courses)
 
-    def _one_pass(self, memories: list[Memory], rows: _core.Rows, targets: list[Any], call: int) -> list[Course]:
+    def _one_pass(self, memories: list[Memory], rows: Rows, targets: list[Any], call: int) -> list[Course]:
         """Rows once each; ``max_seconds`` is for fits: a part that was begun is learned to its end."""
-        watch, order, self._interrupted = Watch(None), self._order(rows.shape[0], (0, call)), False
+        watch, order, self._interrupted = Watch(None), self._order(rows.n, (0, call)), False
         courses = [Course(recorder=Recorder() if self.trace else None) for _ in memories]
         try:
             for memory, y, course in zip(memories, targets, courses, strict=True):
@@ -163,12 +152,11 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         return self._learn(X, y)
 
     def _learn(self, X: Any, y: Any, coef_init: Any = None, intercept_init: Any = None) -> Any:
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        require_targets(self, y)
         self._check_passes()
         y = one_column(y)
         data = LabelledRows.from_arrays(X, y)
-        self._look_at(data.space.X, data.space.core, whole=True)
+        self._prepare(data.space, whole=True)
         n_cols = data.space.d
         memories = self._continued(data.classes, n_cols)
         given = coef_init is not None or intercept_init is not None
@@ -177,13 +165,13 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         if memories is None:
             memories = self._machines(len(data.classes), n_cols)
             set_start(memories, coef_init, intercept_init, self.fit_intercept)
-            validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
+            check_names(self, X)
         else:
             refuse_two_starts(given)
-            validate_data(self, X, skip_check_array=True, reset=False)
-            self._resume(memories, data.space.core, targets)
-        courses = self._passes(memories, data.space.core, targets)
-        self._settle(memories, data.space.core, targets)
+            check_names(self, X, first=False)
+            self._resume(memories, data.space, targets)
+        courses = self._passes(memories, data.space, targets)
+        self._settle(memories, data.space, targets)
         self._fit_params = self.get_params(deep=False)
         self._rows_seen = (data.space.X, np.asarray(data.classes[data.position]))
         self._store(data.classes, memories, courses)
@@ -196,15 +184,13 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
         """Rows once each, from where the last call ended. Machines that can, offer it as ``partial_fit``."""
         self._check_passes()
         first = not hasattr(self, "classes_")
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        require_targets(self, y)
         known = declared_classes(self, classes)
-        space = check_rows(X)
-        X_checked, rows = space.X, space.core
-        validate_data(self, X, skip_check_array=True, reset=first)
-        position = known_labels(one_column(y), rows.shape[0], known)
-        self._look_at(X_checked, rows, whole=False)
-        memories = self._machines(len(known), rows.shape[1])
+        rows = check_rows(X)
+        check_names(self, X, first=first)
+        position = known_labels(one_column(y), rows.n, known)
+        self._prepare(rows, whole=False)
+        memories = self._machines(len(known), rows.d)
         if not first:
             memories = same_kind(self._memories, memories)
             LinearRule._resume(self, memories, rows, [])
@@ -228,7 +214,7 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
             return None
         same = np.array_equal(self.classes_, classes) and self.n_features_in_ == n_cols
         if not same:
-            raise ValueError(
+            raise InputError(
                 f"warm_start: the machine knows {len(self.classes_)} classes and {self.n_features_in_} columns, these "
                 f"rows have {len(classes)} and {n_cols}; use a new machine"
             )
@@ -248,7 +234,7 @@ class OnlineClassifier(LinearClassifierMixin, LinearRule):
 
     def decision_function(self, X: Any) -> Any:
         """Scores ⟨w, x⟩ + b: one per row for two classes (positive means ``classes_[1]``), one per class for more."""
-        X = checked_rows(self, X)
+        X = checked_for_scores(self, X)
         scores = np.asarray(X @ self.coef_.T) + self.intercept_
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
@@ -288,23 +274,21 @@ class OnlineRegressor(RegressorMixin, LinearRule):
         coef_init, intercept_init : arrays, optional
             Weights to start from instead of 0.
         """
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+        require_targets(self, y)
         self._check_passes()
         y = one_column(y)
-        space = check_rows(X)
-        X_checked, rows = space.X, space.core
-        target = check_targets(y, rows.shape[0])
-        self._look_at(X_checked, rows, whole=True)
-        memories = [self._fresh(rows.shape[1])]
+        rows = check_rows(X)
+        target = check_targets(y, rows.n)
+        self._prepare(rows, whole=True)
+        memories = [self._fresh(rows.d)]
         if getattr(self, "warm_start", False) and hasattr(self, "_memories"):
             memories = same_kind(self._memories, memories)
             refuse_two_starts(coef_init is not None or intercept_init is not None)
             self._resume(memories, rows, [target])
-            validate_data(self, X, skip_check_array=True, reset=False)
+            check_names(self, X, first=False)
         else:
             set_start(memories, coef_init, intercept_init, self.fit_intercept)
-            validate_data(self, X, skip_check_array=True)
+            check_names(self, X)
         courses = self._passes(memories, rows, [target])
         self._store(memories, courses)
         if self._interrupted:
@@ -316,14 +300,12 @@ class OnlineRegressor(RegressorMixin, LinearRule):
         """Rows once each, from where the last call ended. Machines that can, offer it as ``partial_fit``."""
         self._check_passes()
         first = not hasattr(self, "_memories")
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
-        space = check_rows(X)
-        X_checked, rows = space.X, space.core
-        validate_data(self, X, skip_check_array=True, reset=first)
-        target = check_targets(one_column(y), rows.shape[0])
-        self._look_at(X_checked, rows, whole=False)
-        memories = [self._fresh(rows.shape[1])]
+        require_targets(self, y)
+        rows = check_rows(X)
+        check_names(self, X, first=first)
+        target = check_targets(one_column(y), rows.n)
+        self._prepare(rows, whole=False)
+        memories = [self._fresh(rows.d)]
         if not first:
             memories = same_kind(self._memories, memories)
             self._resume(memories, rows, [target])
@@ -344,7 +326,7 @@ class OnlineRegressor(RegressorMixin, LinearRule):
 
     def predict(self, X: Any) -> Any:
         """⟨w, x⟩ + b of every row."""
-        X = checked_rows(self, X)
+        X = checked_for_scores(self, X)
         return np.asarray(X @ self.coef_).ravel() + self.intercept_[0]
 
 

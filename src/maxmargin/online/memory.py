@@ -80,13 +80,13 @@ def _finite(name: str, given: ArrayLike, shapes: tuple[tuple[int, ...], ...]) ->
 def refuse_two_starts(given: bool) -> None:
     """With warm_start the weights of the last fit are the start."""
     if given:
-        raise ValueError("coef_init and intercept_init contradict warm_start, which goes on from the last fit")
+        raise InputError("coef_init and intercept_init contradict warm_start, which goes on from the last fit")
 
 
 def same_kind(known: list[Memory], fresh: list[Memory]) -> list[Memory]:
     """The known memories, if they are such as the present parameters and rows make them."""
     if [shape_of(memory) for memory in known] != [shape_of(memory) for memory in fresh]:
-        raise ValueError(
+        raise InputError(
             "the machine cannot go on from its last fit: parameters that decide what it remembers (average, penalty, "
             "form), or the number of rows or columns, have changed; use a new machine"
         )

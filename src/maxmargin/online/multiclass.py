@@ -8,11 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import maxmargin._core as _core
-from maxmargin.inputs import number_in, positive_number
+from maxmargin.inputs import number_in
 from maxmargin.online.base import Vector, largest_squared_norm
 from maxmargin.online.linear import OnlineClassifier, store_course
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
+from maxmargin.space import Rows
 from maxmargin.theory.mistake_bounds import Bound, kesler
 
 
@@ -109,12 +110,12 @@ class MulticlassPerceptron(OnlineClassifier):
         self.verbose = verbose
 
     def _steps(self) -> Steps:
-        return Steps(positive_number("eta0", self.eta0))
+        return Steps.of("constant", eta0=self.eta0)
 
     def _margin(self) -> float:
         return number_in("margin", self.margin, 0.0, 1e100)
 
-    def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
+    def _prepare(self, rows: Rows, *, whole: bool) -> None:
         super()._prepare(rows, whole=whole)
         largest_squared_norm(rows)
 

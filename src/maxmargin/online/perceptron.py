@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
-import maxmargin._core as _core
 from maxmargin.inputs import number_in, positive_number
 from maxmargin.online.base import largest_squared_norm
 from maxmargin.online.bounded import NovikoffBound
 from maxmargin.online.linear import OnlineClassifier, StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.positions import InputError
+from maxmargin.space import Rows
 from maxmargin.theory.mistake_bounds import Bound, extended_space, freund_schapire
 
 MARGIN_LIMIT = 1e100
@@ -162,9 +162,6 @@ class Perceptron(NovikoffBound, StartedClassifier):
     def _margin(self) -> float:
         return number_in("margin", self.margin, 0.0, MARGIN_LIMIT)
 
-    def _check_rule(self) -> None:
-        number_in("rho", self.rho, 0.0, MARGIN_LIMIT)
-
     @available_if(lambda machine: machine.batch_size != "all")
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Any:
         """Learn from some rows, once each, and go on from there at the next call.
@@ -263,7 +260,7 @@ class ExtendedPerceptron(OnlineClassifier):
         self.trace = trace
         self.verbose = verbose
 
-    def _bias_gain(self, rows: _core.Rows | None) -> float:
+    def _bias_gain(self, rows: Rows | None) -> float:
         assert rows is not None
         largest = largest_squared_norm(rows)
         R = float(np.sqrt(largest)) or 1.0

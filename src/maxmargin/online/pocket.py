@@ -14,6 +14,8 @@ from maxmargin.online.bounded import NovikoffBound
 from maxmargin.online.linear import OnlineClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
+from maxmargin.positions import InputError
+from maxmargin.space import Rows
 
 MOST_PACKED = 256  # columns: longer rows are read fast enough as they are
 RULES = ("error", "ratchet", "run")
@@ -117,10 +119,6 @@ class PocketPerceptron(NovikoffBound, OnlineClassifier):
     def _steps(self) -> Steps:
         return Steps(1.0)
 
-    def _check_rule(self) -> None:
-        if not isinstance(self.rule, str) or self.rule not in RULES:
-            raise ValueError(f"rule must be one of {RULES}, got {self.rule!r}")
-
     def _fresh(self, n_cols: int) -> Memory:
         return Memory({"v": np.zeros(n_cols), "best": np.zeros(n_cols)}, {"best_errors": -1})
 
@@ -130,12 +128,14 @@ class PocketPerceptron(NovikoffBound, OnlineClassifier):
         memory.set_on(core)
         return core
 
-    def _set_up(self, core: Any, rows: _core.Rows, y: Any) -> None:
-        if self.rule != "run" and not rows.is_sparse and rows.shape[1] <= MOST_PACKED:
-            core.pack(rows, y, self._reach_now)
+    def _set_up(self, core: Any, rows: Rows, y: Any) -> None:
+        if self.rule != "run" and not rows.sparse and rows.d <= MOST_PACKED:
+            core.pack(rows.core, y, self._reach_now)
 
-    def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
+    def _prepare(self, rows: Rows, *, whole: bool) -> None:
         super()._prepare(rows, whole=whole)
+        if not isinstance(self.rule, str) or self.rule not in RULES:
+            raise InputError(f"rule must be one of {RULES}, got {self.rule!r}")
         if self.patience is not None:
             whole_number("patience", self.patience, 1)
         self._reach_now = float(np.sqrt(largest_squared_norm(rows) + 1.0))
@@ -151,21 +151,21 @@ class PocketPerceptron(NovikoffBound, OnlineClassifier):
     def _warn_of_mistakes(self, courses: list[Course]) -> None:
         """Mistakes at the end are what the pocket is for."""
 
-    def _resume(self, memories: list[Memory], rows: _core.Rows, targets: list[Any]) -> None:
+    def _resume(self, memories: list[Memory], rows: Rows, targets: list[Any]) -> None:
         """What the pocket was worth on other rows says nothing of these."""
         super()._resume(memories, rows, targets)
         for memory, y in zip(memories, targets, strict=True):
             memory.numbers |= {"best_run": 0, "run_length": 0, "judged": False, "since_change": 0}
             if self.rule != "run":
-                memory.numbers["best_errors"] = _core.count_errors(rows, y, *self._weights(memory))
+                memory.numbers["best_errors"] = _core.count_errors(rows.core, y, *self._weights(memory))
 
-    def _settle(self, memories: list[Memory], rows: _core.Rows, targets: list[Any]) -> None:
+    def _settle(self, memories: list[Memory], rows: Rows, targets: list[Any]) -> None:
         """Count once if no hyperplane ever earned a count."""
         for memory, y in zip(memories, targets, strict=True):
             if self.rule == "run" or memory.numbers.get("best_errors", -1) >= 0:
                 continue
             now = memory.arrays["v"], float(memory.numbers.get("b", 0.0))
-            errors, pocket = (_core.count_errors(rows, y, *pair) for pair in (now, self._weights(memory)))
+            errors, pocket = (_core.count_errors(rows.core, y, *pair) for pair in (now, self._weights(memory)))
             memory.numbers["best_errors"] = min(errors, pocket)
             if errors < pocket:
                 memory.arrays["best"][:], memory.numbers["best_b"] = now

@@ -10,12 +10,14 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 import maxmargin._core as _core
-from maxmargin.inputs import number_in
+from maxmargin.inputs import check_rows, number_in
 from maxmargin.online.base import Course, Vector
 from maxmargin.online.labels import known_labels, machines_of
 from maxmargin.online.linear import StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
+from maxmargin.positions import InputError
+from maxmargin.space import Rows
 
 NEEDS_START = "margin=0 needs weights to start from (coef_init of fit, not all 0): w = 0 has every ⟨w, z⟩ = 0 already"
 
@@ -116,7 +118,7 @@ class Relaxation(StartedClassifier):
     def _steps(self) -> Steps:
         eta = number_in("eta", self.eta, 0.0, 2.0)
         if eta in (0.0, 2.0):
-            raise ValueError(f"eta must lie strictly between 0 and 2, got {self.eta!r}")
+            raise InputError(f"eta must lie strictly between 0 and 2, got {self.eta!r}")
         return Steps(eta)
 
     def _margin(self) -> float:
@@ -134,7 +136,7 @@ class Relaxation(StartedClassifier):
         """
         start = coef_init is not None and np.any(np.asarray(coef_init) != 0)
         if self.margin == 0.0 and not start and not (self.warm_start and hasattr(self, "_memories")):
-            raise ValueError(NEEDS_START)
+            raise InputError(NEEDS_START)
         return super().fit(X, y, coef_init, intercept_init)
 
     @available_if(lambda machine: machine.batch_size != "all")
@@ -148,19 +150,17 @@ class Relaxation(StartedClassifier):
         classes : array-like, needed at the first call
         """
         if self.margin == 0.0 and not hasattr(self, "_memories"):
-            raise ValueError(NEEDS_START)
+            raise InputError(NEEDS_START)
         return self._partial_fit(X, y, classes)
 
     def _counted_in_stream(self, mistakes: list[int], corrections: list[int]) -> list[int]:
         return mistakes if self.stop_when_separated else corrections
 
-    def _take(
-        self, memory: Memory, rows: _core.Rows, y: Any, order: Any, watch: Any, course: Course, n_pass: int
-    ) -> None:
+    def _take(self, memory: Memory, rows: Rows, y: Any, order: Any, watch: Any, course: Course, n_pass: int) -> None:
         super()._take(memory, rows, y, order, watch, course, n_pass)
         if self.stop_when_separated and self.tol is not None and course.mistakes[-1] <= self.tol:
             # Weights moved during the pass: only those at its end count.
-            course.finished = _core.count_errors(rows, y, *self._weights(memory)) <= self.tol
+            course.finished = _core.count_errors(rows.core, y, *self._weights(memory)) <= self.tol
 
     def criteria(self, X: Any, y: Any) -> dict[str, float]:
         """The criteria that such procedures descend, of the present weights on these rows (two classes).
@@ -170,23 +170,18 @@ class Relaxation(StartedClassifier):
         """
         check_is_fitted(self)
         if machines_of(self.classes_) != 1:
-            raise ValueError("criteria are defined for two classes")
-        known_labels(np.asarray(y), np.shape(X)[0], self.classes_)
+            raise InputError("criteria are defined for two classes")
+        rows = check_rows(X)
+        known_labels(np.asarray(y), rows.n, self.classes_)
         sign = np.where(np.asarray(y) == self.classes_[1], 1.0, -1.0)
         score: Vector = sign * np.asarray(self.decision_function(X))
-        size = row_sizes(X) + float(bool(self.fit_intercept))
+        size = rows.facts.squared_norms + float(bool(self.fit_intercept))
         wrong, short = score <= 0.0, score <= self.margin
         return {
             "J_p": float(-score[wrong].sum()) + 0.0,
             "J_q": float(np.square(score[wrong]).sum()),
             "J_r": 0.5 * float((np.square(score[short] - self.margin) / size[short]).sum()),
         }
-
-
-def row_sizes(X: Any) -> Vector:
-    """‖x‖² of every row."""
-    squares = X.multiply(X).sum(axis=1) if hasattr(X, "multiply") else np.square(np.asarray(X, dtype=float)).sum(axis=1)
-    return np.asarray(squares, dtype=np.float64).ravel()
 
 
 def alternating_projections(*, margin: float = 0.0, **options: Any) -> Relaxation:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from maxmargin.inputs import number_in, positive_number
+from maxmargin.positions import InputError
 
 SCHEDULES = ("constant", "inverse", "optimal", "performance")
 
@@ -34,12 +35,12 @@ class Steps:
         recent rows. "optimal": 1 / (2 rho (k + t₀)) with the t₀ that Bottou's rule of thumb gives.
         """
         if not isinstance(schedule, str) or schedule not in SCHEDULES:
-            raise ValueError(f"schedule must be one of {SCHEDULES}, got {schedule!r}")
+            raise InputError(f"schedule must be one of {SCHEDULES}, got {schedule!r}")
         if schedule == "optimal":
             if rho <= 0.0:
-                raise ValueError("schedule='optimal' needs rho > 0: its steps are 1 / (2 rho (k + t0))")
+                raise InputError("schedule='optimal' needs rho > 0: its steps are 1 / (2 rho (k + t0))")
             if not rho > 1e-100:
-                raise ValueError(f"schedule='optimal' needs rho of at least 1e-100, got {rho!r}")
+                raise InputError(f"schedule='optimal' needs rho of at least 1e-100, got {rho!r}")
             typical = math.sqrt(1.0 / math.sqrt(2.0 * rho))
             return cls(0.5 / rho, max(1.0, 1.0 / (typical * 2.0 * rho)), 1.0)
         rate = _moderate("eta0", eta0)
@@ -60,5 +61,5 @@ class Steps:
 def _moderate(name: str, value: float) -> float:
     """A number above zero whose square is far from overflow."""
     if not positive_number(name, value) <= 1e100:
-        raise ValueError(f"{name} must be at most 1e100, got {value!r}")
+        raise InputError(f"{name} must be at most 1e100, got {value!r}")
     return float(value)

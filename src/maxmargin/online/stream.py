@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 from maxmargin.data import Batches, DataError, open_batches, survey
@@ -20,7 +19,9 @@ from maxmargin.estimators import ConvergenceWarning, warn
 from maxmargin.inputs import number_in
 from maxmargin.online.base import whole_number
 from maxmargin.online.checkpoint import Checkpoint
+from maxmargin.positions import InputError
 from maxmargin.runtime import Watch
+from maxmargin.space.rows import arrays_of
 
 Source = str | os.PathLike[str] | Iterable[tuple[Any, Any]] | Callable[[], Iterable[tuple[Any, Any]]]
 
@@ -40,14 +41,14 @@ def fit_stream(
     whole_number("n_passes", n_passes, 1)
     number_in("checkpoint_seconds", checkpoint_seconds, 0.0, math.inf)
     if checkpoint is not None and not isinstance(machine.random_state, int | np.integer | None):
-        raise ValueError(
+        raise InputError(
             "a checkpoint needs random_state to be a whole number or None: what is left of a generator is not saved"
         )
     if classes is not None and not hasattr(type(machine), "decision_function"):
-        raise ValueError(f"{type(machine).__name__} learns numbers; classes has no meaning for it")
+        raise InputError(f"{type(machine).__name__} learns numbers; classes has no meaning for it")
     stream = _File(source, options) if isinstance(source, str | os.PathLike) else _Given(source, options)
     if n_passes > 1 and not stream.again:
-        raise ValueError(
+        raise InputError(
             "an iterator can be read once only: give n_passes=1, a list of batches, a function that returns a new "
             "iterator, or a file"
         )
@@ -60,7 +61,7 @@ class _Given:
 
     def __init__(self, source: Any, options: dict[str, Any]) -> None:
         if options:
-            raise TypeError(f"{sorted(options)} are options of files; this source hands over its batches itself")
+            raise InputError(f"{sorted(options)} are options of files; this source hands over its batches itself")
         self.source = source
         self.again = callable(source) or not isinstance(source, Iterator)
         self.name = "batches"
@@ -68,7 +69,7 @@ class _Given:
         self._state, self._n_bytes = hashlib.sha256(), 0  # of the batches of this pass
         self._expected: Seal | None = None
         if not callable(source) and not isinstance(source, Iterable):
-            raise TypeError(f"source must be a file name, an iterable of (X, y) or a function, got {source!r}")
+            raise InputError(f"source must be a file name, an iterable of (X, y) or a function, got {source!r}")
 
     def classes(self) -> None:
         return None
@@ -81,7 +82,7 @@ class _Given:
         self._state, self._n_bytes, first, n = hashlib.sha256(), 0, start or 0, 0
         for batch in self.source() if callable(self.source) else self.source:
             if not (isinstance(batch, tuple | list) and len(batch) == 2):
-                raise TypeError(f"batch {n} must be a pair (X, y), got {type(batch).__name__}")
+                raise InputError(f"batch {n} must be a pair (X, y), got {type(batch).__name__}")
             if n == first:
                 self._compare(n, first)
             if sealed:
@@ -95,13 +96,8 @@ class _Given:
 
     def _add(self, part: Any) -> None:
         """Rows or labels of a batch, into the digest."""
-        if sp.issparse(part):
-            rows = sp.csr_array(part)
-            arrays = [rows.indptr, rows.indices, rows.data]
-        else:
-            arrays = [np.asarray(part)]
         self._state.update(f"{np.shape(part)}".encode())
-        for array in arrays:
+        for array in arrays_of(part):
             content = (
                 repr(array.tolist()).encode() if array.dtype.kind == "O" else np.ascontiguousarray(array).tobytes()
             )
@@ -151,7 +147,7 @@ class _File:
     def classes(self) -> Any:
         found = self._surveyed().classes
         if found is None:
-            raise ValueError(
+            raise InputError(
                 f"{self.name} has no labels, or more than 1000 different ones: a classifier needs a column of labels "
                 "(target=...), and classes=... where there are that many"
             )
@@ -285,9 +281,9 @@ class _Run:
                 self._cut_short(n_pass)
                 return False
         if not hasattr(machine, "_memories"):
-            raise ValueError(f"{self.stream.name}: there are no rows to learn from")
+            raise InputError(f"{self.stream.name}: there are no rows to learn from")
         if n_read == 0 and not resumed:
-            raise ValueError(
+            raise InputError(
                 f"{self.stream.name}: there were no rows in pass {n_pass + 1}; a function must return a new iterator"
             )
         self._count()

@@ -12,6 +12,7 @@ from maxmargin.inputs import number_in
 from maxmargin.online.base import Course
 from maxmargin.online.linear import OnlineRegressor, StartedClassifier
 from maxmargin.online.steps import Steps
+from maxmargin.positions import InputError
 
 LOSSES = ("hinge", "logistic", "exponential")
 TUBES = {"epsilon_insensitive": "tube", "squared_tube": "squared_tube"}
@@ -132,7 +133,7 @@ class OnlineSVC(StartedClassifier):
     @property
     def _rule(self) -> str:  # type: ignore[override]
         if not isinstance(self.loss, str) or self.loss not in LOSSES:
-            raise ValueError(f"loss must be one of {LOSSES}, got {self.loss!r}")
+            raise InputError(f"loss must be one of {LOSSES}, got {self.loss!r}")
         return self.loss
 
     def _steps(self) -> Steps:
@@ -272,7 +273,7 @@ class OnlineSVR(OnlineRegressor):
     @property
     def _rule(self) -> str:  # type: ignore[override]
         if not isinstance(self.loss, str) or self.loss not in TUBES:
-            raise ValueError(f"loss must be one of {tuple(TUBES)}, got {self.loss!r}")
+            raise InputError(f"loss must be one of {tuple(TUBES)}, got {self.loss!r}")
         return TUBES[self.loss]
 
     def _margin(self) -> float:
@@ -280,7 +281,7 @@ class OnlineSVR(OnlineRegressor):
 
     def _l1(self) -> float:
         if self.penalty not in ("l2", "l1"):
-            raise ValueError(f"penalty must be 'l2' or 'l1', got {self.penalty!r}")
+            raise InputError(f"penalty must be 'l2' or 'l1', got {self.penalty!r}")
         return self._rho() if self.penalty == "l1" else 0.0
 
     @available_if(lambda machine: machine.batch_size != "all")

@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin.positions import InputError
+
 
 @dataclass(frozen=True)
 class ThresholdUnit:
@@ -34,7 +36,7 @@ class ThresholdUnit:
     def __call__(self, inputs: ArrayLike) -> NDArray[np.int64]:
         x = np.atleast_2d(np.asarray(inputs, dtype=np.float64))
         if x.shape[1] != len(self.weights):
-            raise ValueError(f"the unit has {len(self.weights)} inputs, got rows of {x.shape[1]}")
+            raise InputError(f"the unit has {len(self.weights)} inputs, got rows of {x.shape[1]}")
         fires = (x @ np.asarray(self.weights) >= self.threshold).astype(np.int64)
         return np.asarray(fires if np.ndim(inputs) > 1 else fires[0])
 
@@ -42,7 +44,7 @@ class ThresholdUnit:
     def of(cls, machine: Any) -> ThresholdUnit:
         """The unit of a fitted linear classifier for two classes; ``classes_[1]`` fires."""
         if machine.coef_.shape[0] != 1:
-            raise ValueError(
+            raise InputError(
                 f"a unit decides between two classes; the machine has {machine.coef_.shape[0]} hyperplanes"
             )
         return cls(tuple(machine.coef_[0].tolist()), -float(machine.intercept_[0]))
@@ -87,13 +89,13 @@ def gate(name: str) -> Callable[..., int]:
     [0, 1, 1, 0]
     """
     if name not in NETWORKS:
-        raise ValueError(f"no gate {name!r}; there are {sorted(NETWORKS)}")
+        raise InputError(f"no gate {name!r}; there are {sorted(NETWORKS)}")
     network = NETWORKS[name]
 
     def compute(*inputs: int) -> int:
         wanted = 1 if name == "not" else 2
         if len(inputs) != wanted or any(value not in (0, 1) for value in inputs):
-            raise ValueError(f"the gate {name!r} takes {wanted} inputs of 0 or 1, got {inputs}")
+            raise InputError(f"the gate {name!r} takes {wanted} inputs of 0 or 1, got {inputs}")
         return _nand_of(network, dict(zip("ab", map(int, inputs), strict=False)))
 
     return compute

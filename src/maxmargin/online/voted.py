@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-import maxmargin._core as _core
-from maxmargin.online.base import Course, Order, Vector, checked_rows
+from maxmargin.estimators import checked_for_scores
+from maxmargin.online.base import Course, Order, Vector
 from maxmargin.online.bounded import NovikoffBound
 from maxmargin.online.linear import OnlineClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
 from maxmargin.runtime import Watch
+from maxmargin.space import Rows
 
 VOTERS_AT_ONCE = 1024
 
@@ -104,18 +105,18 @@ class VotedPerceptron(NovikoffBound, OnlineClassifier):
         return Memory({"v": np.zeros(n_cols), "W": np.zeros((1, n_cols)), "B": np.zeros(1), "votes": np.zeros(1)})
 
     def _take(
-        self, memory: Memory, rows: _core.Rows, y: Any, order: Order, watch: Watch, course: Course, n_pass: int
+        self, memory: Memory, rows: Rows, y: Any, order: Order, watch: Watch, course: Course, n_pass: int
     ) -> None:
         core = self._open(memory)
         core.pause = True
         before = core.n_mistakes
         voters: list[tuple[Vector, float]] = []
         votes: list[int] = []  # of the hyperplane that was there before the row, then of each new one
-        begin, end = 0, rows.shape[0]
+        begin, end = 0, rows.n
         try:
             while begin < end:
                 made = core.n_mistakes
-                reached = core.run(rows, y, order, begin, end, watch.core)
+                reached = core.run(rows.core, y, order, begin, end, watch.core)
                 if core.diverged:
                     course.diverged = True
                     break
@@ -170,7 +171,7 @@ class VotedPerceptron(NovikoffBound, OnlineClassifier):
 
     def decision_function(self, X: Any) -> Any:
         """The vote, between −1 and 1: one per row for two classes, one per class for more."""
-        X = checked_rows(self, X)
+        X = checked_for_scores(self, X)
         columns = [
             vote(X, W, b, votes) for W, b, votes in zip(self.voters_, self.voter_intercepts_, self.votes_, strict=True)
         ]

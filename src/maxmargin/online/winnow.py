@@ -6,7 +6,6 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 
 import maxmargin._core as _core
@@ -17,6 +16,7 @@ from maxmargin.online.linear import OnlineClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
 from maxmargin.positions import InputError
+from maxmargin.space import Rows
 from maxmargin.theory.mistake_bounds import Bound, winnow
 
 
@@ -31,9 +31,9 @@ class _Multiplicative(OnlineClassifier):
     def _steps(self) -> Steps:
         return Steps(1.0)
 
-    def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
+    def _prepare(self, rows: Rows, *, whole: bool) -> None:
         super()._prepare(rows, whole=whole)
-        self._smallest_now, self._largest_now = extremes(self._X_now, signed=not self._balanced)
+        self._largest_now = rows.facts.largest
         if not self._largest_now <= 1e100:
             raise InputError(
                 f"the largest entry of X is {self._largest_now:.3g}; {type(self).__name__} multiplies weights by "
@@ -41,12 +41,12 @@ class _Multiplicative(OnlineClassifier):
             )
         if self.base is not None:
             if not positive_number("base", self.base) > 1.0:
-                raise ValueError(f"base must be greater than 1, got {self.base!r}")
+                raise InputError(f"base must be greater than 1, got {self.base!r}")
             self._log_base_now = math.log(float(self.base))
         elif whole or not hasattr(self, "_log_base_now"):
             self._log_base_now = self._default_log_base(rows)
 
-    def _default_log_base(self, rows: _core.Rows) -> float:
+    def _default_log_base(self, rows: Rows) -> float:
         raise NotImplementedError
 
     def _threshold(self) -> float:
@@ -55,7 +55,7 @@ class _Multiplicative(OnlineClassifier):
     def _open(self, memory: Memory) -> Any:
         known = memory.numbers.get("log_base", self._log_base_now)
         if self.base is not None and known != self._log_base_now:
-            raise ValueError(
+            raise InputError(
                 f"base was {math.exp(known):.6g} and is {self.base!r} now, but all weights are powers of it; use a new "
                 "machine"
             )
@@ -96,15 +96,6 @@ class _Multiplicative(OnlineClassifier):
         classes : array-like, needed at the first call
         """
         return self._partial_fit(X, y, classes)
-
-
-def extremes(X: Any, *, signed: bool) -> tuple[float, float]:
-    """Smallest and largest entry of X, or of |X|."""
-    values = X.data if sp.issparse(X) else X
-    if values.size == 0:
-        return 0.0, 0.0
-    low, high = float(values.min()), float(values.max())
-    return (low, high) if signed else (0.0, max(-low, high))
 
 
 class BalancedWinnow(_Multiplicative):
@@ -190,7 +181,7 @@ class BalancedWinnow(_Multiplicative):
         self.trace = trace
         self.verbose = verbose
 
-    def _default_log_base(self, rows: _core.Rows) -> float:
+    def _default_log_base(self, rows: Rows) -> float:
         largest = self._largest_now
         return 0.25 / max(largest, 1.0 if self.fit_intercept else 1e-100) ** 2
 
@@ -288,14 +279,7 @@ class Winnow(_Multiplicative):
         tags.classifier_tags.poor_score = True  # not every separable set has positive weights
         return tags
 
-    def _check_rule(self) -> None:
-        if self._smallest_now < 0.0:
-            raise InputError(
-                f"Negative values in data passed to {type(self).__name__}: the smallest entry of X is "
-                f"{self._smallest_now:g}. Winnow needs entries of at least 0; BalancedWinnow takes any numbers."
-            )
-
-    def _default_log_base(self, rows: _core.Rows) -> float:
+    def _default_log_base(self, rows: Rows) -> float:
         return math.log(2.0) / (self._largest_now or 1.0)
 
     def _threshold(self) -> float:
@@ -303,10 +287,16 @@ class Winnow(_Multiplicative):
             return positive_number("threshold", self.threshold)
         return self._threshold_now
 
-    def _prepare(self, rows: _core.Rows, *, whole: bool) -> None:
+    def _prepare(self, rows: Rows, *, whole: bool) -> None:
+        smallest = rows.smallest
+        if smallest < 0.0:
+            raise InputError(
+                f"Negative values in data passed to {type(self).__name__}: the smallest entry of X is "
+                f"{smallest:g}. Winnow needs entries of at least 0; BalancedWinnow takes any numbers."
+            )
         super()._prepare(rows, whole=whole)
         if whole or not hasattr(self, "_threshold_now"):
-            self._threshold_now = 0.5 * rows.shape[1] * (self._largest_now or 1.0)
+            self._threshold_now = 0.5 * rows.d * (self._largest_now or 1.0)
 
     def _fresh(self, n_cols: int) -> Memory:
         return Memory({"v": np.ones(n_cols), "s": np.zeros(n_cols)})

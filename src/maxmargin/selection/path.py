@@ -28,6 +28,7 @@ import maxmargin._core as _core
 from maxmargin.certificates import OptimalityCertificate
 from maxmargin.certificates.rounding import UNIT, Interval, combination_off, square_norm
 from maxmargin.inputs import positive_number
+from maxmargin.positions import InputError
 from maxmargin.problem import Problem
 from maxmargin.runtime import Execution, Watch, effective_threads
 from maxmargin.solution import Solution, Status
@@ -206,9 +207,9 @@ def cover_C(
     """
     low, high = positive_number("C_min", C_min), positive_number("C_max", C_max)
     if not low <= high:
-        raise ValueError(f"C_min must not be above C_max, got {C_min!r} and {C_max!r}")
+        raise InputError(f"C_min must not be above C_max, got {C_min!r} and {C_max!r}")
     if not 1e-6 <= positive_number("epsilon", epsilon) <= 0.5:
-        raise ValueError(f"epsilon must lie between 1e-6 and 0.5, got {epsilon!r}")
+        raise InputError(f"epsilon must lie between 1e-6 and 0.5, got {epsilon!r}")
     walk = PathWalk(
         X, y, loss=loss, penalty="l2", sample_weight=sample_weight, class_weight=class_weight,
         fit_intercept=fit_intercept, tol=min(1e-6, 0.01 * epsilon), max_seconds=max_seconds, n_threads=n_threads,
@@ -227,7 +228,7 @@ def _cover(
         return points, points[0][1].status
     while points[-1][0] < high:
         if len(points) >= max_points:
-            raise ValueError(f"more than {max_points} values of C are needed; raise epsilon, max_points or C_min")
+            raise InputError(f"more than {max_points} values of C are needed; raise epsilon, max_points or C_min")
         C, solution = points[-1]
         up = _reach(walk.bounds(C, solution), epsilon)
         # The next one reaches down as far as this one reaches up, or nearly: try for both, then come nearer.
@@ -239,7 +240,7 @@ def _cover(
             if gap_between(walk.bounds(C, solution), walk.bounds(other, found)) <= epsilon:
                 break
             if other <= C * 1.0001:
-                raise ValueError(f"epsilon={epsilon:g} cannot be proven near C={C:g}; use a larger one")
+                raise InputError(f"epsilon={epsilon:g} cannot be proven near C={C:g}; use a larger one")
             other = math.sqrt(C * other)
         points.append((other, found))
     return points, Status.CONVERGED
@@ -259,7 +260,7 @@ def gap_between(a: Bounds, b: Bounds) -> float:
 def worst_between(path: Path) -> float:
     """The largest proven relative gap anywhere between the first and the last C of a path."""
     if not path.bounds:
-        raise ValueError("with the ℓ1 penalty a solution says nothing about larger values of C")
+        raise InputError("with the ℓ1 penalty a solution says nothing about larger values of C")
     neighbours = zip(path.bounds[:-1], path.bounds[1:], strict=True)
     return max((gap_between(a, b) for a, b in neighbours), default=float(path.gaps.max()))
 
@@ -284,7 +285,7 @@ def checked_values(Cs: ArrayLike) -> Vector:
     """Increasing, finite, positive values, each once."""
     values: Sequence[Any] = np.atleast_1d(np.asarray(Cs, dtype=object)).ravel().tolist()
     if not values:
-        raise ValueError("Cs must hold at least one value of C")
+        raise InputError("Cs must hold at least one value of C")
     return np.unique([positive_number("C", C) for C in values])
 
 
@@ -297,7 +298,7 @@ class PathWalk:
     ) -> None:  # fmt: skip
         self.unit = Problem.from_arrays(
             X, y, sample_weight=sample_weight, class_weight=class_weight, C=1.0, loss=loss, penalty=penalty,
-            fit_intercept=fit_intercept,
+            fit_intercept=fit_intercept, n_threads=n_threads,
         )  # fmt: skip
         self.class_weight, self.tol = class_weight, positive_number("tol", tol)
         self.n_threads = effective_threads(n_threads)

@@ -151,9 +151,20 @@ class Rows:
         return G
 
     @property
+    def smallest(self) -> float:
+        """The smallest stored number; 0 if there is none."""
+        stored = self.X.data if self.sparse else self.X
+        return float(stored.min()) if stored.size else 0.0
+
+    @property
     def diagonal(self) -> Vector:
         """⟨x_i, x_i⟩."""
         return self.facts.squared_norms
+
+    def dense(self) -> Vector:
+        """All numbers, zeros included, as a new float64 array."""
+        X = self.X.toarray() if self.sparse else self.X
+        return np.asarray(X.astype(np.float64, copy=not self.sparse))
 
     def row(self, i: int) -> Vector:
         """x_i as a dense vector."""
@@ -213,6 +224,20 @@ def in_memory(space: Space) -> Rows:
     if not isinstance(space, Rows):
         raise TypeError(f"rows in this memory are needed, not {type(space).__name__}")
     return space
+
+
+def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:
+    """The arrays that hold X as it was given: three of a sparse matrix, as CSR, one of anything else.
+
+    Examples
+    --------
+    >>> arrays_of([[1.0, 0.0]]), len(arrays_of(sp.coo_array([[1.0, 0.0]])))
+    ((array([[1., 0.]]),), 3)
+    """
+    if not sp.issparse(X):
+        return (np.asarray(X),)
+    X = sp.csr_array(X)
+    return X.indptr, X.indices, X.data
 
 
 def taken(data: Any, indices: Any, indptr: Any, chosen: Chosen) -> tuple[tuple[Any, Any, Any], int]:

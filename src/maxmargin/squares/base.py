@@ -3,16 +3,15 @@ scores."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin.estimators import VersionedState, one_column
+from maxmargin.estimators import VersionedState, check_names, checked_for_scores, one_column, require_targets
+from maxmargin.foreign import LinearClassifierMixin
 from maxmargin.inputs import (
     LabelledRows,
     check_rows,
@@ -22,10 +21,19 @@ from maxmargin.inputs import (
     number_in,
     truth_value,
 )
-from maxmargin.positions import InputError, as_array, check_positions
+from maxmargin.positions import InputError, as_array
 from maxmargin.space import Rows
 from maxmargin.squares.centred import Matrix, Vector
 from maxmargin.undisturbed import undisturbed
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """What was found for all outputs: weights (d, k), biases (k,), and further attributes of the machine by name."""
+
+    W: Matrix
+    b: Vector
+    about: dict[str, Any]
 
 
 class LinearMachine(VersionedState, BaseEstimator):
@@ -34,18 +42,23 @@ class LinearMachine(VersionedState, BaseEstimator):
     def _check_parameters(self) -> None:
         """Raise InputError for a parameter that cannot be used, before any work."""
 
-    def _find(self, X: Any, Y: Matrix, weight: Vector) -> tuple[Matrix, Vector]:
-        """Weights (d, k) and biases (k,) for the targets Y (n, k); may set attributes of its own."""
+    def _find(self, space: Rows, Y: Matrix, weight: Vector, single: bool) -> Found:
+        """The solution for the targets Y (n, k); attributes of a ``single`` output have no axis for outputs."""
         raise NotImplementedError
 
-    def _found(self, rows: Rows, Y: Matrix, weight: Vector) -> tuple[Matrix, Vector]:
-        """What ``_find`` finds, if it can be computed with."""
+    def _found(self, space: Rows, Y: Matrix, weight: Vector, single: bool) -> Found:
+        """What ``_find`` finds, if it can be computed with. The machine is as it was before."""
         truth_value("fit_intercept", self.fit_intercept)
-        check_sizes(rows, weight)
-        with undisturbed(rows), np.errstate(over="ignore", invalid="ignore"):
-            W, b = self._find(rows.X, Y, weight)
-        check_solution(W, b)
-        return W, b
+        check_sizes(space, weight)
+        with undisturbed(space), np.errstate(over="ignore", invalid="ignore"):
+            found = self._find(space, Y, weight, single)
+        check_solution(found.W, found.b)
+        return found
+
+    def _keep(self, found: Found) -> None:
+        """The attributes that only some machines have."""
+        for name, value in found.about.items():
+            setattr(self, name, value)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -69,20 +82,19 @@ class LinearRegressor(MultiOutputMixin, RegressorMixin, LinearMachine):
         """
         self._check_parameters()
         require_targets(self, y)
-        rows = check_rows(X)
-        Y = check_outputs(y, rows.n)
-        self._single = Y.ndim == 1
-        W, b = self._found(rows, Y.reshape(len(Y), -1), check_weights(sample_weight, rows.n))
-        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
-        self.coef_ = np.ascontiguousarray(W[:, 0] if self._single else W.T)
-        self.intercept_: Any = float(b[0]) if self._single else b
+        space = check_rows(X)
+        Y = check_outputs(y, space.n)
+        single = Y.ndim == 1
+        check_names(self, X)
+        found = self._found(space, Y.reshape(len(Y), -1), check_weights(sample_weight, space.n), single)
+        self._keep(found)
+        self.coef_ = np.ascontiguousarray(found.W[:, 0] if single else found.W.T)
+        self.intercept_: Any = float(found.b[0]) if single else found.b
         return self
 
     def predict(self, X: Any) -> Any:
         """⟨w, x⟩ + b of every row."""
-        check_is_fitted(self)
-        X = checked_for_scores(self, X)
-        return np.asarray(X @ self.coef_.T + self.intercept_)
+        return np.asarray(checked_for_scores(self, X) @ self.coef_.T + self.intercept_)
 
 
 class LinearClassifier(LinearClassifierMixin, LinearMachine):
@@ -105,35 +117,21 @@ class LinearClassifier(LinearClassifierMixin, LinearMachine):
         data = LabelledRows.from_arrays(X, one_column(y), sample_weight, class_weight)
         positive = range(1, 2) if len(data.classes) == 2 else range(len(data.classes))
         Y = np.stack([np.where(data.position == k, 1.0, -1.0) for k in positive], axis=1)
-        self._single = Y.shape[1] == 1
-        W, self.intercept_ = self._found(data.space, Y, data.weight)
-        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
-        self.classes_ = data.classes
-        self.coef_ = np.ascontiguousarray(W.T)
+        check_names(self, X)
+        found = self._found(data.space, Y, data.weight, Y.shape[1] == 1)
+        self._keep(found)
+        self.classes_, self.intercept_ = data.classes, found.b
+        self.coef_ = np.ascontiguousarray(found.W.T)
         return self
 
     def decision_function(self, X: Any) -> Any:
         """Scores ⟨w, x⟩ + b: one per row for two classes (positive means ``classes_[1]``), one per class for more."""
-        check_is_fitted(self)
         scores = np.asarray(checked_for_scores(self, X) @ self.coef_.T + self.intercept_)
         return scores[:, 0] if scores.shape[1] == 1 else scores
 
     def predict(self, X: Any) -> Any:
         """The class of each row; a score of exactly 0 goes to ``classes_[0]``."""
         return super().predict(X)
-
-
-def require_targets(machine: Any, y: Any) -> None:
-    """Raise the error that scikit-learn promises where y is missing."""
-    if y is None:
-        raise ValueError(f"{type(machine).__name__} requires y to be passed, but the target y is None")
-
-
-def checked_for_scores(machine: Any, X: Any) -> Any:
-    """X as an array or CSR matrix with the columns the machine was fitted to."""
-    if sp.issparse(X):
-        check_positions(X)
-    return validate_data(machine, X, accept_sparse="csr", reset=False)
 
 
 def check_outputs(y: Any, n_rows: int) -> Matrix:

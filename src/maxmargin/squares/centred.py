@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from maxmargin.positions import InputError
+from maxmargin.space import Rows
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -114,15 +115,14 @@ class SparseRows:
         return np.asarray(products)
 
 
-def centred_rows(X: Any, weight: Vector, fit_intercept: bool, most_dense: int) -> CentredRows:
-    """A for rows X and weights above zero; sparse rows become dense if that makes at most ``most_dense`` numbers."""
-    if sp.issparse(X) and X.shape[0] * X.shape[1] > most_dense:
-        X = X.astype(np.float64)
+def centred_rows(rows: Rows, weight: Vector, fit_intercept: bool, most_dense: int) -> CentredRows:
+    """A for weights above zero; sparse rows become dense if that makes at most ``most_dense`` numbers."""
+    if rows.sparse and rows.n * rows.d > most_dense:
+        X = rows.X.astype(np.float64)
         root = np.sqrt(weight)
-        mean = np.asarray(weight @ X).ravel() / weight.sum() if fit_intercept else np.zeros(X.shape[1])
+        mean = np.asarray(weight @ X).ravel() / weight.sum() if fit_intercept else np.zeros(rows.d)
         return SparseRows(sp.csr_array(X.multiply(root[:, None])), root, mean)
-    dense = X.toarray() if sp.issparse(X) else X
-    A, mean = centred(dense.astype(np.float64), weight, fit_intercept)
+    A, mean = centred(rows.dense(), weight, fit_intercept)
     return DenseRows(A, mean)
 
 
@@ -142,11 +142,14 @@ def centred(values: Matrix, weight: Vector, fit_intercept: bool) -> tuple[Matrix
     return values, mean
 
 
-def kept_rows(weight: Vector) -> NDArray[np.intp] | slice:
-    """The rows whose weight is above zero; all of them as a slice, so that nothing is copied."""
+def kept_rows(rows: Rows, weight: Vector) -> tuple[Rows, NDArray[np.intp] | slice]:
+    """The rows whose weight is above zero, and where they were: all of them as a slice, so that nothing is copied."""
     total = float(weight.sum())
     if total <= 0.0:
         raise InputError("every sample has weight zero; some need a weight above zero")
     if not np.isfinite(total):
         raise InputError("the sum of sample_weight overflows; use smaller weights")
-    return slice(None) if weight.all() else np.flatnonzero(weight)
+    if weight.all():
+        return rows, slice(None)
+    kept = np.flatnonzero(weight)
+    return rows.take(kept), kept

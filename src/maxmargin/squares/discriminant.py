@@ -30,7 +30,7 @@ class ClassScatter:
         """The rows of class k that have a weight."""
         chosen = np.flatnonzero((data.position == k) & (data.weight > 0.0))
         weight = data.weight[chosen]
-        return cls(centred_rows(data.space.X[chosen], weight, True, MOST_DENSE), float(weight.sum()))
+        return cls(centred_rows(data.space.take(chosen), weight, True, MOST_DENSE), float(weight.sum()))
 
     @property
     def mean(self) -> Vector:

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.linear_model._base import LinearClassifierMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin.estimators import VersionedState, one_column, warn
+from maxmargin.estimators import VersionedState, check_names, checked_for_scores, one_column, require_targets, warn
+from maxmargin.foreign import LinearClassifierMixin
 from maxmargin.inputs import LabelledRows, check_sizes, number_in
 from maxmargin.positions import InputError, shown
-from maxmargin.squares.base import check_solution, checked_for_scores, require_targets
+from maxmargin.squares.base import check_solution
 from maxmargin.squares.centred import Vector
 from maxmargin.squares.discriminant import ClassScatter, best_direction, equal_density
 
@@ -99,6 +98,7 @@ class FisherDiscriminant(
         require_targets(self, y)
         data = LabelledRows.from_arrays(X, one_column(y), sample_weight)
         check_shape(data)
+        check_names(self, X)
         first, second = (ClassScatter.of(data, k) for k in range(2))
         with np.errstate(over="ignore", invalid="ignore"):
             w, infinite = best_direction(first, second)
@@ -108,7 +108,6 @@ class FisherDiscriminant(
         # Seen from halfway between the means, the projected means are ∓half; far from zero that keeps their digits.
         centre, half = 0.5 * (first.mean + second.mean), 0.5 * float(w @ (second.mean - first.mean))
         spread = (0.0, 0.0) if infinite else (first.spread(w), second.spread(w))
-        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         self.classes_ = data.classes
         self.means_ = np.stack([first.mean, second.mean])
         self.coef_ = w[None, :]
@@ -137,7 +136,6 @@ class FisherDiscriminant(
         return super().predict(X)
 
     def _projected(self, X: Any) -> Vector:
-        check_is_fitted(self)
         return np.asarray(checked_for_scores(self, X) @ self.coef_[0])
 
 

@@ -7,17 +7,15 @@ from typing import Any
 
 import numpy as np
 import scipy.linalg
-import scipy.sparse as sp
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
 
-from maxmargin.estimators import VersionedState, warn
+from maxmargin.estimators import VersionedState, check_names, checked_for_scores, require_targets, warn
 from maxmargin.inputs import check_rows, check_weights, truth_value
 from maxmargin.kernels import Kernel, Precomputed, make_kernel
 from maxmargin.kernels.points import mirror
-from maxmargin.positions import check_positions
-from maxmargin.squares.base import check_alpha, check_outputs, check_solution, require_targets
+from maxmargin.space import Rows
+from maxmargin.squares.base import check_alpha, check_outputs, check_solution
 from maxmargin.squares.centred import Matrix, Vector, centred, kept_rows
 from maxmargin.squares.systems import EPS, solve_positive
 
@@ -127,41 +125,38 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, VersionedState, BaseEstimato
         alpha = check_alpha(self.alpha)
         truth_value("fit_intercept", self.fit_intercept)
         require_targets(self, y)
-        rows = check_rows(X).X
-        n = rows.shape[0]
+        space = check_rows(X)
+        n = space.n
         Y, weight = check_outputs(y, n), check_weights(sample_weight, n)
-        kept = kept_rows(weight)
-        kernel = self._make_kernel(rows, weight)
-        K = kernel.gram(rows)[kept][:, kept] if self._is_precomputed else kernel.gram(rows[kept])
+        kept_space, kept = kept_rows(space, weight)
+        kernel = self._make_kernel(space, weight)
+        check_names(self, X)
+        K = kernel.gram(space)[kept][:, kept] if self._is_precomputed else kernel.gram(kept_space)
         with np.errstate(over="ignore", invalid="ignore"):
             a, b = bordered_solution(K, Y.reshape(n, -1)[kept], weight[kept], alpha, self.fit_intercept)
         check_solution(a, b)
-        validate_data(self, X, skip_check_array=True)  # feature names and count, for predict
         dual = np.zeros((n, a.shape[1]))
         dual[kept] = a
         self.dual_coef_ = dual[:, 0] if Y.ndim == 1 else dual
         self.intercept_: Any = float(b[0]) if Y.ndim == 1 else b
-        self.X_fit_ = rows.copy()  # what happens to X later must not change predictions
+        self.X_fit_ = space.X.copy()  # what happens to X later must not change predictions
         self.kernel_ = kernel
         return self
 
-    def _make_kernel(self, X: Any, weight: Vector) -> Kernel:
+    def _make_kernel(self, space: Rows, weight: Vector) -> Kernel:
         return make_kernel(
             self.kernel,
             gamma=self.gamma,
             coef0=self.coef0,
             degree=self.degree,
             kernel_params=self.kernel_params,
-            X=X,
+            X=space,
             sample_weight=weight,
         )
 
     def predict(self, X: Any) -> Any:
         """f(x) of every row."""
-        check_is_fitted(self)
-        if sp.issparse(X):
-            check_positions(X)
-        X = validate_data(self, X, accept_sparse="csr", reset=False)
+        X = checked_for_scores(self, X)
         return self.kernel_.times(X, self.X_fit_, self.dual_coef_) + self.intercept_
 
 

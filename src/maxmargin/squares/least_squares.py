@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import scipy.linalg
 
-from maxmargin.squares.base import LinearClassifier, LinearMachine, LinearRegressor
+from maxmargin.space import Rows
+from maxmargin.squares.base import Found, LinearClassifier, LinearMachine, LinearRegressor
 from maxmargin.squares.centred import DenseRows, Matrix, Vector, centred, centred_rows, kept_rows
 from maxmargin.squares.systems import EPS, MinimalSolution
 
@@ -17,10 +16,10 @@ MOST_DENSE = 5 * 10**7  # numbers, 400 MB: up to here sparse rows become dense, 
 class LeastSquares(LinearMachine):
     """Finds the weights of smallest norm among those of smallest error."""
 
-    def _find(self, X: Any, Y: Matrix, weight: Vector) -> tuple[Matrix, Vector]:
-        kept = kept_rows(weight)
-        X, weight = X[kept], weight[kept]
-        rows = centred_rows(X, weight, self.fit_intercept, MOST_DENSE)
+    def _find(self, space: Rows, Y: Matrix, weight: Vector, single: bool) -> Found:
+        space, kept = kept_rows(space, weight)
+        weight = weight[kept]
+        rows = centred_rows(space, weight, self.fit_intercept, MOST_DENSE)
         B, y_mean = centred(np.array(Y[kept]), weight, self.fit_intercept)
         if isinstance(rows, DenseRows):
             cut = EPS * max(rows.shape)
@@ -28,11 +27,9 @@ class LeastSquares(LinearMachine):
         else:
             found = MinimalSolution.of(rows, B, 0.0, by_columns=rows.shape[1] <= rows.shape[0])
             W, rank, singular = found.W, found.rank, found.singular
-        self.rank_ = int(rank)
-        self.singular_ = singular
         errors = np.square(B - rows.times(W)).sum(axis=0)
-        self.residual_: Any = float(errors[0]) if self._single else errors
-        return W, y_mean - rows.mean @ W
+        about = {"rank_": int(rank), "singular_": singular, "residual_": float(errors[0]) if single else errors}
+        return Found(W, y_mean - rows.mean @ W, about)
 
 
 class LeastSquaresRegressor(LinearRegressor, LeastSquares):

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin.positions import InputError, shown
-from maxmargin.squares.base import LinearClassifier, LinearMachine, LinearRegressor, check_alpha
+from maxmargin.space import Rows
+from maxmargin.squares.base import Found, LinearClassifier, LinearMachine, LinearRegressor, check_alpha
 from maxmargin.squares.centred import CentredRows, Matrix, Vector, centred, centred_rows, kept_rows
 from maxmargin.squares.systems import MinimalSolution, solve_positive
 
@@ -24,26 +24,26 @@ class RidgeMachine(LinearMachine):
         if not isinstance(self.form, str) or self.form not in FORMS:
             raise InputError(f"form must be one of {', '.join(FORMS)}, got {shown(self.form)}")
 
-    def _find(self, X: Any, Y: Matrix, weight: Vector) -> tuple[Matrix, Vector]:
-        kept = kept_rows(weight)
+    def _find(self, space: Rows, Y: Matrix, weight: Vector, single: bool) -> Found:
+        space, kept = kept_rows(space, weight)
         alpha, used = check_alpha(self.alpha), weight[kept]
-        rows = centred_rows(X[kept], used, self.fit_intercept, MOST_DENSE)
+        rows = centred_rows(space, used, self.fit_intercept, MOST_DENSE)
         B, y_mean = centred(np.array(Y[kept]), used, self.fit_intercept)
         n, d = rows.shape
-        self.__dict__.pop("dual_coef_", None)
-        self.form_ = ("primal" if d <= n else "dual") if self.form == "auto" else str(self.form)
-        if self.form_ == "primal":
+        about: dict[str, Any] = {"form_": ("primal" if d <= n else "dual") if self.form == "auto" else str(self.form)}
+        if about["form_"] == "primal":
             W = primal_weights(rows, B, alpha)
         else:
             root = np.sqrt(used)
             W, a = dual_weights(rows, B, alpha, root if self.fit_intercept else None)
-            self._store_dual(a * root[:, None], kept, len(weight))
-        return W, y_mean - rows.mean @ W
+            dual = np.zeros((len(weight), a.shape[1]))
+            dual[kept] = a * root[:, None]
+            about["dual_coef_"] = dual[:, 0] if single else dual
+        return Found(W, y_mean - rows.mean @ W, about)
 
-    def _store_dual(self, a: Matrix, kept: NDArray[np.intp] | slice, n_rows: int) -> None:
-        dual = np.zeros((n_rows, a.shape[1]))
-        dual[kept] = a
-        self.dual_coef_ = dual[:, 0] if self._single else dual
+    def _keep(self, found: Found) -> None:
+        self.__dict__.pop("dual_coef_", None)  # of an earlier fit in the other form
+        super()._keep(found)
 
 
 def primal_weights(rows: CentredRows, B: Matrix, alpha: float) -> Matrix:

@@ -19,6 +19,7 @@ from scipy.optimize import linprog, minimize_scalar
 
 from maxmargin.certificates import judge_separability
 from maxmargin.inputs import LabelledRows, number_in, positive_number
+from maxmargin.positions import InputError
 from maxmargin.problem import Problem, costs_of, margin_loss
 from maxmargin.solution import Status
 from maxmargin.solvers import make_solver
@@ -85,17 +86,17 @@ def novikoff(
     1.0
     """
     if bias not in ("augmented", "radius", "none"):
-        raise ValueError(f"bias must be 'augmented', 'radius' or 'none', got {bias!r}")
+        raise InputError(f"bias must be 'augmented', 'radius' or 'none', got {bias!r}")
     margin, eta = number_in("margin", margin, 0.0, 1e100), positive_number("eta", eta)
     radius = None if radius is None else positive_number("radius", radius)
     if isinstance(batch, bool) or not isinstance(batch, int | np.integer) or batch < 1:
-        raise ValueError(f"batch must be a whole number of at least 1, got {batch!r}")
+        raise InputError(f"batch must be a whole number of at least 1, got {batch!r}")
     data = _two_classes(X, y)
     found = _widest(data, Bias(0.0 if bias == "none" else 1.0, penalised=bias == "augmented"))
     if found is None:
         return None
     w, b = found
-    rows, sign, size = data.space.X, _signs(data), _squared_sizes(data.space.X)
+    rows, sign, size = data.space.X, _signs(data), data.space.facts.squared_norms
     reach = float((sign * (np.asarray(rows @ w).ravel() + b)).min())
     R2 = float(size.max())
     constants = {"R": math.sqrt(R2)}
@@ -186,10 +187,10 @@ def freund_schapire(X: Any, y: Any, *, form: str = "proved") -> Bound:
     True
     """
     if form not in ("proved", "printed"):
-        raise ValueError(f"form must be 'proved' or 'printed', got {form!r}")
+        raise InputError(f"form must be 'proved' or 'printed', got {form!r}")
     data = _two_classes(X, y)
-    sign, size = _signs(data), _squared_sizes(data.space.X)
-    R = math.sqrt(float(size.max())) or 1.0
+    sign = _signs(data)
+    R = math.sqrt(float(data.space.facts.squared_norms.max())) or 1.0
     bias = Bias(1.0, penalised=True) if form == "proved" else Bias(1.0, penalised=False)
     scaled = LabelledRows.from_arrays(data.space.X / R, y)
 
@@ -232,7 +233,7 @@ def extended_space(X: Any, y: Any, delta: float, *, fit_intercept: bool = True) 
     """
     delta = positive_number("delta", delta)
     data = _two_classes(X, y)
-    sign, R2 = _signs(data), float(_squared_sizes(data.space.X).max())
+    sign, R2 = _signs(data), float(data.space.facts.squared_norms.max())
     w, b = _solve(data, 0.5 / delta**2, Bias(1.0 if fit_intercept else 0.0, penalised=False))
     slack = np.maximum(0.0, 1.0 - sign * (np.asarray(data.space.X @ w).ravel() + b))
     factor = 4.0 if fit_intercept else 1.0
@@ -260,23 +261,21 @@ def winnow(X: Any, y: Any, *, log_base: float | None = None, fit_intercept: bool
     """
     data = _two_classes(X, y)
     sign = _signs(data)
-    Z: Any = data.space.X.astype(np.float64)
+    ones = np.ones((data.space.n, 1))
+    Z = sp.csr_array(data.space.X, dtype=np.float64)
     if fit_intercept:
-        ones = np.ones((Z.shape[0], 1))
-        Z = sp.hstack([Z, ones], format="csr") if sp.issparse(Z) else np.hstack([Z, ones])
+        Z = sp.hstack([Z, ones], format="csr")
     d = Z.shape[1]
-    largest = float(np.abs(Z.data if sp.issparse(Z) else Z).max(initial=0.0))
+    largest = max(data.space.facts.largest, float(bool(fit_intercept)))
     if largest == 0.0:
         return None
-    signed = sp.diags_array(sign) @ Z if sp.issparse(Z) else sign[:, None] * Z
     # maximise γ over u = p − q, p, q ≥ 0, Σ p + q = 1
-    block = sp.hstack([-signed, signed]) if sp.issparse(Z) else np.hstack([-signed, signed])
-    ones = np.ones((Z.shape[0], 1))
-    A = sp.hstack([block, ones], format="csr") if sp.issparse(Z) else np.hstack([block, ones])
+    signed = sp.diags_array(sign) @ Z
+    A = sp.hstack([-signed, signed, ones], format="csr")
     cost = np.r_[np.zeros(2 * d), -1.0]
     equal = np.r_[np.ones(2 * d), 0.0][None, :]
     found = linprog(
-        cost, A_ub=A, b_ub=np.zeros(Z.shape[0]), A_eq=equal, b_eq=[1.0], bounds=[(0, None)] * (2 * d) + [(None, None)]
+        cost, A_ub=A, b_ub=np.zeros(data.space.n), A_eq=equal, b_eq=[1.0], bounds=[(0, None)] * (2 * d) + [(None, None)]
     )
     if not found.success:
         return None
@@ -285,7 +284,7 @@ def winnow(X: Any, y: Any, *, log_base: float | None = None, fit_intercept: bool
     gamma = float((sign * np.asarray(Z @ u).ravel()).min())
     if not gamma > 0.0:
         return None
-    eta = gamma / largest**2 if log_base is None else float(log_base)
+    eta = gamma / largest**2 if log_base is None else positive_number("log_base", log_base)
     gain = eta * gamma - 0.5 * (eta * largest) ** 2
     if not gain > 0.0:
         return None
@@ -299,18 +298,12 @@ def winnow(X: Any, y: Any, *, log_base: float | None = None, fit_intercept: bool
 def _two_classes(X: Any, y: Any) -> LabelledRows:
     data = LabelledRows.from_arrays(X, y)
     if len(data.classes) != 2:
-        raise ValueError(f"the theorem is about two classes, y has {len(data.classes)}: {data.classes.tolist()[:5]}")
+        raise InputError(f"the theorem is about two classes, y has {len(data.classes)}: {data.classes.tolist()[:5]}")
     return data
 
 
 def _signs(data: LabelledRows) -> Vector:
     return np.where(data.position == 1, 1.0, -1.0)
-
-
-def _squared_sizes(X: Any) -> Vector:
-    if sp.issparse(X):
-        return np.asarray(X.astype(np.float64).multiply(X).sum(axis=1)).ravel()
-    return np.asarray(np.einsum("ij,ij->i", X, X, dtype=np.float64))
 
 
 def _solve(data: LabelledRows, C: float, bias: Bias, loss: str = "squared_hinge") -> tuple[Vector, float]:
