@@ -40,11 +40,14 @@ def joint_run(problem, *, watch=None, tol=1e-9, **settings):
     return made
 
 
-def second_order(problem, *, watch=None, tol=1e-9, max_steps=500, direct=None):
-    """Newton's method alone; ``direct`` chooses how its equations are solved."""
-    method = JointSecondOrder(joint_run(problem, watch=watch, tol=tol), max_steps=max_steps)
+def second_order(problem, *, max_steps=500, direct=None, **given):
+    """Newton's method alone, and its run; ``direct`` chooses how its equations are solved."""
+    method = JointSecondOrder(joint_run(problem, **given), max_steps=max_steps)
     method.direct = method.direct if direct is None else direct
     return method
+
+
+run_of = lambda method: method.work  # noqa: E731
 
 
 def joint(X, label, loss="crammer_singer", bias="free", *, C=1.0, weight=None):
@@ -75,6 +78,11 @@ def feasible(problem, seed=0):
     alpha = -given
     alpha[np.arange(n), labels_of(problem)] = given.sum(axis=1)
     return alpha
+
+
+def phases(solution):
+    """The phases of a fit, each once, in the order they began."""
+    return list(dict.fromkeys(record.phase for record in solution.history.records))
 
 
 def threads_of_exact_products(monkeypatch):

@@ -2,13 +2,15 @@
 
 from dataclasses import replace
 from fractions import Fraction
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
-from maxmargin import JointCertificate, OptimalityCertificate, Problem
+from maxmargin import Problem
 from maxmargin.solution import relative_gap
 from maxmargin.solvers import InteriorPoint, claims, joint_claims
+from maxmargin.solvers.joint_point import JointProblem
 from maxmargin.solvers.points import recover
 from tests.exact.objectives import of_joint, of_one
 from tests.solvers.joint_cases import (
@@ -27,6 +29,7 @@ from tests.solvers.joint_cases import (
 claim, hard_claim = claims.claim, claims.hard_claim
 joint_claim = joint_claims.joint_claim
 MARGIN = ["hinge", "squared_hinge", "logistic", 1.5]
+BOUNDS = {"hinge": "dual_below", "squared_hinge": "dual_below", "logistic": "entropy_below", 1.5: "dual"}
 TUBES = ["epsilon_insensitive", "squared_epsilon_insensitive"]
 BIAS_OPTIONS = {
     "free": {},
@@ -64,7 +67,7 @@ def some_point(problem, seed=0, share=0.3):
     rng = np.random.default_rng(seed)
     size = share * problem.cost * rng.uniform(0.0, 1.0, problem.n_rows)
     if problem.penalty == "l1":
-        size *= 0.5 / np.abs(problem.space.X.T @ (problem.sign * size)).max()
+        size *= 0.5 / np.abs(rows_of(problem).T @ (problem.sign * size)).max()
     if problem.loss.regression:
         size *= np.sign(problem.y - np.median(problem.y))
     return point_of(problem, size)
@@ -85,21 +88,35 @@ def claimed(problem, point, tol=1e-6, n_threads=1):
     )  # fmt: skip
 
 
-def exact_values(problem, found, w, b):
-    """Primal and dual in rational arithmetic, as floats; the dual is None for multipliers that are not feasible."""
-    certificate = OptimalityCertificate(
-        coef=w, intercept=b, alpha=found.alpha, primal=found.primal, dual=found.dual, gap=found.gap,
-        loss="hinge" if problem.hard else problem.loss.name, C=np.inf if problem.hard else 1.0,
-        classes=None if problem.loss.regression else np.array([-1.0, 1.0]), tol=1e-6,
-        fit_intercept=problem.bias.value != 0.0, penalty_scale=problem.bias.value if problem.bias.penalised else None,
-        penalty=problem.penalty, power=float(getattr(problem.loss, "power", np.nan)),
-        epsilon=float(getattr(problem.loss, "epsilon", 0.0)),
+def true_values(problem, found, W, b):
+    """Primal and dual in rational arithmetic, as floats, of what is claimed; costs are those of the problem."""
+    joint, bias = isinstance(problem, JointProblem), problem.bias
+    stated = SimpleNamespace(
+        coef=W, intercept=b, alpha=found.alpha, C=1.0, fit_intercept=bias.value != 0.0,
+        penalty_scale=bias.value if bias.penalised else None,
     )  # fmt: skip
-    exact = of_one(certificate, problem.space.X, problem.y, problem.cost)
+    if joint:
+        stated.loss, stated.classes = problem.loss, np.arange(problem.n_classes)
+        exact = of_joint(stated, rows_of(problem), labels_of(problem), problem.cost)
+    else:
+        loss, stated.loss, stated.penalty = problem.loss, problem.loss.name, problem.penalty
+        stated.classes = None if loss.regression else np.array([-1.0, 1.0])
+        stated.power, stated.epsilon = getattr(loss, "power", np.nan), getattr(loss, "epsilon", 0.0)
+        exact = of_one(stated, rows_of(problem), problem.y, problem.cost)
     assert exact.dual is not None
     assert found.primal >= exact.primal
     assert found.dual <= exact.dual
     return float(exact.primal), float(exact.dual)
+
+
+def bounds_called(monkeypatch):
+    """Which bounds of a dual value are asked for from now on, in their order."""
+    called = []
+    for name in set(BOUNDS.values()):
+        bound = getattr(claims.Terms, name)
+        spied = lambda *given, bound=bound, name=name, **how: called.append(name) or bound(*given, **how)  # noqa: E731
+        monkeypatch.setattr(claims.Terms, name, spied)
+    return called
 
 
 CASES = [(loss, bias, "l2") for loss in MARGIN + TUBES for bias in BIAS_OPTIONS]
@@ -107,14 +124,14 @@ CASES += [("squared_hinge", bias, "l1") for bias in BIAS_OPTIONS] + [("logistic"
 
 
 @pytest.mark.parametrize(("loss", "bias", "penalty"), CASES)
-def test_a_claim_is_true_and_next_to_the_exact_values(loss, bias, penalty, exact_products, monkeypatch):
+def test_a_claim_is_true_and_next_to_the_true_values(loss, bias, penalty, exact_products, monkeypatch):
     """From products of twice the working precision in small problems, from what the solver has in large ones."""
     options = {} if penalty == "l2" else {"penalty": "l1"}
     problem = problem_of(loss, **BIAS_OPTIONS[bias], **options)
     point = some_point(problem)
     found = claimed(problem, point, n_threads=3)
     assert exact_products == [3, 3]
-    primal, dual = exact_values(problem, found, point.w, point.b)
+    primal, dual = true_values(problem, found, point.w, point.b)
     assert found.primal - primal <= 1e-13 * primal
     assert dual - found.dual <= 1e-13 * max(primal, dual)
     assert found.gap == pytest.approx(relative_gap(primal, dual, 0.0), rel=1e-9)
@@ -122,7 +139,7 @@ def test_a_claim_is_true_and_next_to_the_exact_values(loss, bias, penalty, exact
     monkeypatch.setattr(claims, "SMALL", 0)
     plain = claimed(problem, point, tol=0.0)
     assert not exact_products
-    exact_values(problem, plain, point.w, point.b)
+    true_values(problem, plain, point.w, point.b)
     assert 0.0 < plain.primal - primal <= 1e-10 * primal
     assert plain.dual == pytest.approx(dual, abs=1e-9 * primal)
     assert found.primal <= plain.primal
@@ -144,17 +161,9 @@ def test_plain_arithmetic_is_enough_where_the_gap_is_reached_or_its_rounding_is_
     assert better.gap < reached.gap
 
 
-BOUNDS = {"hinge": "dual_below", "squared_hinge": "dual_below", "logistic": "entropy_below", 1.5: "dual"}
-
-
 @pytest.mark.parametrize("loss", BOUNDS)
 def test_the_bound_of_a_dual_in_a_large_problem_takes_as_few_passes_as_its_loss_allows(loss, large, monkeypatch):
-    called = []
-    for name in set(BOUNDS.values()):
-        bound = getattr(claims.Terms, name)
-        spied = lambda *given, bound=bound, name=name, **how: called.append(name) or bound(*given, **how)  # noqa: E731
-        monkeypatch.setattr(claims.Terms, name, spied)
-    problem = problem_of(loss)
+    called, problem = bounds_called(monkeypatch), problem_of(loss)
     claimed(problem, some_point(problem), tol=1.0)
     assert called == [BOUNDS[loss]]
 
@@ -166,7 +175,7 @@ def test_multipliers_that_must_move_far_to_be_feasible_are_stated_exactly(large,
     alpha[np.argmax(alpha)] *= 1.0 + 1e-3
     found = claim(problem, alpha, point.w, point.b, 1.0, 1, primal=point.primal, dual=point.dual, induced=point.induced)
     assert len(exact_products) == 2
-    exact_values(problem, found, point.w, point.b)
+    true_values(problem, found, point.w, point.b)
 
 
 @pytest.mark.parametrize("plain", [False, True])
@@ -194,11 +203,11 @@ def test_multipliers_under_which_a_column_is_too_steep_are_shortened_by_just_tha
     monkeypatch.setattr(claims, "SMALL", 0 if plain else 10**9)
     problem = problem_of(loss, penalty="l1")
     alpha = some_point(problem).alpha
-    alpha *= (1.0 + excess) / np.abs(problem.space.X.T @ (problem.sign * alpha)).max()
+    alpha *= (1.0 + excess) / np.abs(rows_of(problem).T @ (problem.sign * alpha)).max()
     point = point_of(problem, alpha)
     found = claimed(problem, point, tol=1.0)
     assert len(exact_products) == (0 if plain else 4)
-    exact_values(problem, found, point.w, point.b)
+    true_values(problem, found, point.w, point.b)
     steepest = max(abs(slope) for slope in exact_combination(problem, found.alpha))
     assert 1.0 - 0.02 * excess - 1.1 * excess**2 - 1e-11 <= steepest <= 1
     np.testing.assert_allclose(found.alpha, point.alpha * found.alpha.sum() / point.alpha.sum(), rtol=1e-12)
@@ -208,7 +217,8 @@ def test_multipliers_under_which_a_column_is_too_steep_are_shortened_by_just_tha
 def exact_combination(problem, alpha):
     """Σ alpha sign x of every column, without rounding."""
     signed = [Fraction(a) * int(s) for a, s in zip(alpha.tolist(), problem.sign, strict=True)]
-    return [sum((Fraction(x) * a for x, a in zip(c, signed, strict=True)), Fraction(0)) for c in problem.space.X.T.tolist()]
+    columns = rows_of(problem).T.tolist()
+    return [sum((Fraction(x) * a for x, a in zip(c, signed, strict=True)), Fraction(0)) for c in columns]
 
 
 # --- the hard margin ---------------------------------------------------------------------------------------------
@@ -223,7 +233,7 @@ def separated(seed=0):
 
 def least_margin(problem, w, b):
     w, b = [Fraction(v) for v in w.tolist()], Fraction(b)
-    scores = [sum((Fraction(v) * u for v, u in zip(x, w, strict=True)), b) for x in problem.space.X.tolist()]
+    scores = [sum((Fraction(v) * u for v, u in zip(x, w, strict=True)), b) for x in rows_of(problem).tolist()]
     return min(int(s) * score for s, score in zip(problem.y, scores, strict=True))
 
 
@@ -273,35 +283,21 @@ def test_the_gap_of_a_hard_margin_has_no_floor():
 # --- all classes together ----------------------------------------------------------------------------------------
 
 
-def exact_joint(problem, found, point):
-    bias = problem.bias
-    certificate = JointCertificate(
-        coef=point.W, intercept=point.b, alpha=found.alpha, primal=found.primal, dual=found.dual, gap=found.gap,
-        loss=problem.loss, C=1.0, classes=np.arange(problem.n_classes), tol=1e-6, fit_intercept=bias.value != 0.0,
-        penalty_scale=bias.value if bias.penalised else None,
-    )  # fmt: skip
-    exact = of_joint(certificate, rows_of(problem), labels_of(problem), problem.cost)
-    assert exact.dual is not None
-    assert found.primal >= exact.primal
-    assert found.dual <= exact.dual
-    return float(exact.primal), float(exact.dual)
-
-
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("bias", BIASES)
-def test_a_joint_claim_is_true_and_next_to_the_exact_values(loss, bias, exact_products, monkeypatch):
+def test_a_joint_claim_is_true_and_next_to_the_true_values(loss, bias, exact_products, monkeypatch):
     problem = drawn(loss, bias, C=0.02)
     point = certified(problem, 0.3 * feasible(problem))
     found = joint_claim(problem, point, 0.0, 5)
     assert exact_products == [5] * 6
-    primal, dual = exact_joint(problem, found, point)
+    primal, dual = true_values(problem, found, point.W, point.b)
     assert found.primal - primal <= 1e-13 * primal
     assert dual - found.dual <= 1e-13 * primal
     exact_products.clear()
     monkeypatch.setattr(joint_claims, "SMALL", 0)
     plain = joint_claim(problem, point, 0.0, 1)
     assert not exact_products  # what rounding may have changed is little beside this gap
-    exact_joint(problem, plain, point)
+    true_values(problem, plain, point.W, point.b)
     assert 0.0 < plain.primal - found.primal <= 1e-10 * primal
     assert 0.0 < found.dual - plain.dual <= 1e-10 * primal
     assert_feasible(problem, plain.alpha)
@@ -327,7 +323,7 @@ def test_joint_multipliers_that_must_move_far_to_balance_are_stated_exactly(loss
     alpha = point.alpha.copy()
     alpha[0] += 1e-6 * (np.eye(3)[labels_of(problem)[0]] - np.eye(3)[(labels_of(problem)[0] + 1) % 3])
     moved = replace(point, alpha=alpha)
-    exact_joint(problem, joint_claim(problem, moved, 1.0, 1), moved)
+    true_values(problem, joint_claim(problem, moved, 1.0, 1), moved.W, moved.b)
     assert len(exact_products) == 6
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-import maxmargin._core as core
 from maxmargin.runtime import Watch
 from maxmargin.solvers import joint_second_order as module
 from maxmargin.solvers.line_search import exact_step
+from maxmargin.space import Rows
 from maxmargin.space.systems import Breakdown
 from tests.solvers.joint_cases import (
     BIASES,
@@ -37,6 +37,13 @@ def curve_of(problem, seed=0, sigma=0.7):
     if problem.loss == "multinomial":
         return module._Multinomial(problem)
     return module._Hinge(problem, feasible(problem, seed), sigma)
+
+
+def matrices_formed(monkeypatch):
+    """Counts the matrices XᵀDX from now on."""
+    formed, form = [], Rows.normal_matrix
+    monkeypatch.setattr(Rows, "normal_matrix", lambda *given, **how: formed.append(1) or form(*given, **how))
+    return formed
 
 
 def direction(method, curve, g_W, g_b, ridge=RIDGE):
@@ -194,8 +201,7 @@ def test_a_class_without_curvature_has_a_direction_of_its_own_and_forms_no_block
     curve.anchor = np.zeros(problem.shape)
     curve.multipliers(np.where(labels_of(problem)[:, None] == 3, 50.0 * (np.arange(4) == 3), scores))
     assert not curve.weight(3, 3).any()
-    blocks, form = [], core.normal_matrix
-    monkeypatch.setattr(core, "normal_matrix", lambda *given: blocks.append(1) or form(*given))
+    blocks = matrices_formed(monkeypatch)
     g_W, g_b = right_side(problem)
     off, g, _ = residual(
         problem, dense_curvature(curve, problem), *direction(method_for(problem), curve, g_W, g_b), g_W, g_b
@@ -334,50 +340,42 @@ def test_the_step_of_the_biases_alone_is_that_of_their_own_parabola(bias):
     assert t == pytest.approx(0.4, rel=1e-6)
 
 
-class Slope:
-    """Multipliers under which the slope along a direction of length 1 is a function of t."""
-
-    def __init__(self, slope):
-        self.slope, self.calls = slope, 0
-
-    def multipliers(self, scores):
-        self.calls += 1
-        out = np.zeros_like(scores)
-        out[0, 0] = -self.slope(scores[0, 0])
-        return out
-
-    def step(self):
-        problem, zero, none = drawn(bias="none"), np.zeros((3, 3)), np.zeros(3)
-        start, one = np.zeros(problem.shape), np.zeros(problem.shape)
-        one[0, 0] = 1.0
-        return method_for(problem)._line_search(self, zero, none, zero, none, start, one, RIDGE, none)
+def searched(slope):
+    """The step, and how often the slope was looked at."""
+    looks = []
+    return exact_step(lambda t: looks.append(t) or slope(t), slope(0.0)), len(looks)
 
 
 SLOPES = {  # slope, its root, most looks at it
-    "late rise": (lambda t: 50.0 * t**9 - 1.0, 50.0 ** (-1 / 9), 16),
-    "early rise": (lambda t: 1.5 * t ** (1 / 9) - 1.0, 1.5**-9, 12),
-    "straight": (lambda t: 3.0 * t - 1.0, 1 / 3, 3),
-    "jump": (lambda t: -1.0 if t < 0.999 else 1.0, 0.999, 40),
-    "early jump": (lambda t: -1.0 if t < 1e-5 else 1.0, 1e-5, 41),
-    "jump in the middle": (lambda t: -1.0 if t < 0.3 else 1.0, 0.3, 42),
+    "late rise": (lambda t: 50.0 * t**9 - 1.0, 50.0 ** (-1 / 9), 15),
+    "early rise": (lambda t: 1.5 * t ** (1 / 9) - 1.0, 1.5**-9, 11),
+    "straight": (lambda t: 3.0 * t - 1.0, 1 / 3, 2),
+    "jump": (lambda t: -1.0 if t < 0.999 else 1.0, 0.999, 39),
+    "early jump": (lambda t: -1.0 if t < 1e-5 else 1.0, 1e-5, 40),
+    "jump in the middle": (lambda t: -1.0 if t < 0.3 else 1.0, 0.3, 41),
 }
 
 
 @pytest.mark.parametrize("name", SLOPES)
 def test_a_root_of_the_slope_is_found_in_few_looks(name):
     slope, root, most = SLOPES[name]
-    curve = Slope(slope)
-    assert curve.step() == pytest.approx(root, rel=1e-2, abs=1e-9)
-    assert curve.calls <= most
+    step, looks = searched(slope)
+    assert step == pytest.approx(root, rel=1e-2, abs=1e-9)
+    assert looks <= most
 
 
 def test_a_search_that_runs_out_of_looks_ends_on_the_descending_side():
-    curve = Slope(SLOPES["jump in the middle"][0])
-    assert 0.29 < curve.step() < 0.3
-    assert curve.calls == 42
+    step, looks = searched(SLOPES["jump in the middle"][0])
+    assert 0.29 < step < 0.3
+    assert looks == 41
 
 
 def test_slopes_that_are_no_numbers_end_the_search_within_the_bracket():
-    curve = Slope(lambda t: -1.0 if t == 0.0 else np.nan)
-    assert 0.0 < curve.step() <= 1.0
-    assert curve.calls == 42
+    step, looks = searched(lambda t: -1.0 if t == 0.0 else np.nan)
+    assert 0.0 < step <= 1.0
+    assert looks == 41
+
+
+@pytest.mark.parametrize(("whole", "step"), [(0.1, 2 / 3), (0.5, 1.0)])
+def test_how_far_upwards_a_whole_step_may_end_can_be_said(whole, step):
+    assert exact_step(lambda t: 1.5 * t - 1.0, -1.0, whole=whole) == pytest.approx(step, rel=1e-12)

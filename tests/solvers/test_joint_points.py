@@ -103,6 +103,15 @@ def test_a_certified_point_is_feasible_and_its_objectives_are_true(loss, bias):
         np.testing.assert_allclose(point.induced, (rows_of(problem).T @ point.alpha).T, rtol=1e-11, atol=1e-12)
 
 
+@pytest.mark.parametrize("size", [1e8, 1e3])
+def test_a_gap_is_measured_with_ten_digits_less_than_the_objective_at_zero_where_no_more_is_left(size):
+    """Rows far apart are separated by weights next to nothing."""
+    problem = joint(size * np.eye(3), np.arange(3))
+    point = certified(problem, np.zeros((3, 3)), 2.0 / size * np.eye(3), np.zeros(3))
+    assert point.primal == pytest.approx(6.0 / size**2, rel=1e-12)
+    assert point.gap == pytest.approx(point.primal / max(point.primal, 3e-10), rel=1e-12)
+
+
 @pytest.mark.parametrize(("loss", "bias"), CASES)
 def test_no_dual_value_is_above_the_optimum_and_no_primal_value_below(loss, bias):
     problem = drawn(loss, bias, n=25)

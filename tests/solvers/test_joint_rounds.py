@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from maxmargin import Status
 from maxmargin.runtime import Watch
 from maxmargin.solvers import joint_second_order as module
 from maxmargin.space.systems import Breakdown
@@ -20,15 +21,16 @@ from tests.solvers.joint_cases import (
     labels_of,
     optimum,
     rows_of,
+    run_of,
     second_order,
 )
 
 CASES = [(loss, bias) for loss in LOSSES for bias in BIASES]
 
 
-def run(problem, *, start=None, direct=True, watch=None, tol=1e-9, max_steps=500, change=None):
+def run(problem, *, start=None, direct=True, change=None, **given):
     """The method after its run; ``change`` may spoil it before."""
-    method = second_order(problem, watch=watch, tol=tol, max_steps=max_steps, direct=direct)
+    method = second_order(problem, direct=direct, **given)
     if change:
         change(method)
     method.run(start or certified(problem, np.zeros(problem.shape)))
@@ -161,9 +163,7 @@ def test_steps_that_promise_as_much_as_before_end_after_a_while(loss, tol, lengt
     start = certified(problem, np.zeros(problem.shape))
     method = second_order(problem, tol=tol)
     method._line_search, method.best = (lambda *_: length), start
-    curve = (
-        module._Multinomial(problem) if loss == "multinomial" else module._Hinge(problem, start.alpha, 1.0)
-    )
+    curve = module._Multinomial(problem) if loss == "multinomial" else module._Hinge(problem, start.alpha, 1.0)
     method._minimise(curve, start.W.copy(), start.b.copy(), start.alpha)
     assert method.steps == patience
 
@@ -227,15 +227,35 @@ def test_an_interrupt_of_the_smooth_loss_keeps_its_last_step():
         method.run(start)
     assert method.steps == 2
     assert method.best.gap < 0.5 * start.gap
+    assert run_of(method).best is method.best
 
 
-def test_rounds_report_and_stop_when_asked_or_late():
-    problem, heard = drawn(seed=5), []
-    run(problem, watch=Watch(None, lambda step, gap, _: bool(heard.append((step, gap)))))
+@pytest.mark.parametrize("loss", LOSSES)
+def test_every_step_is_reported_and_counted_but_not_as_one_of_the_solvers_own(loss):
+    problem, heard = drawn(loss, seed=5), []
+    method = run(problem, watch=Watch(None, lambda step, gap, _: bool(heard.append((step, gap)))))
     steps, gaps = zip(*heard, strict=True)
     assert list(steps) == sorted(steps)
     assert list(gaps) == sorted(gaps, reverse=True)
-    assert len(heard) > 3
-    method = run(problem, watch=Watch(None, lambda step, *_: True))
-    assert method.steps == steps[0]
-    assert run(problem, watch=Watch(1e-9)).steps == 0
+    assert set(steps) == set(range(1, method.steps + 1))
+    assert (run_of(method).n_iter, run_of(method).count) == (method.steps, 0)
+    assert run_of(method).best.gap == method.best.gap
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_listener_a_deadline_or_a_spent_budget_stops_between_two_steps(loss, direct):
+    problem, spent = drawn(loss, seed=5), []
+    watch = Watch(None, lambda step, *_: bool(spent.append((step, watch.meter.spent))))
+    steps = run(problem, direct=direct, watch=watch).steps
+    for k in range(1, 6):
+        asked = run(problem, direct=direct, watch=Watch(None, lambda step, *_, k=k: step == k))
+        budget = next(cost for step, cost in spent if step == k)
+        bought = run(problem, direct=direct, budget=budget)
+        assert asked.steps == bought.steps == k < steps
+        for method in (asked, bought):
+            assert_feasible(problem, method.best.alpha)
+            assert run_of(method).best.gap == method.best.gap < np.inf
+    assert run_of(bought).stop() is Status.BUDGET_SPENT
+    assert run(problem, direct=direct, watch=Watch(1e-9)).steps == 0
+    assert run(problem, direct=direct, budget=0.0).steps == 0

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from maxmargin import Status, runtime
 from maxmargin.inputs import LabelledRows
 from maxmargin.losses import LOSSES
-from maxmargin.runtime import Watch
+from maxmargin.runtime import Execution, Watch
 from maxmargin.space import Bias
 from maxmargin.svm import machines as module
 from tests.svm.test_multiclass import blobs
@@ -62,6 +62,7 @@ def test_machines_against_all_others_compute_once_what_depends_on_the_rows_alone
     first, *others = (task.problem for task in tasks_of(4)[3])
     assert all(other.squared_norms is first.squared_norms for other in others)
     assert all(other.space is first.space for other in others)
+    assert all(other.space.span(Execution()) is first.space.span(Execution()) for other in others)
     one, two, *_ = (task.problem for task in tasks_of(4, "ovo")[3])
     assert one.space is not two.space
 
