@@ -124,7 +124,7 @@ CASES += [("squared_hinge", bias, "l1") for bias in BIAS_OPTIONS] + [("logistic"
 
 
 @pytest.mark.parametrize(("loss", "bias", "penalty"), CASES)
-def test_a_claim_is_true_and_next_to_the_true_values(loss, bias, penalty, exact_products, monkeypatch):
+def test_a_claim_is_true_and_next_to_the_exact_values(loss, bias, penalty, exact_products, monkeypatch):
     """From products of twice the working precision in small problems, from what the solver has in large ones."""
     options = {} if penalty == "l2" else {"penalty": "l1"}
     problem = problem_of(loss, **BIAS_OPTIONS[bias], **options)
@@ -285,7 +285,7 @@ def test_the_gap_of_a_hard_margin_has_no_floor():
 
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("bias", BIASES)
-def test_a_joint_claim_is_true_and_next_to_the_true_values(loss, bias, exact_products, monkeypatch):
+def test_a_joint_claim_is_true_and_next_to_the_exact_values(loss, bias, exact_products, monkeypatch):
     problem = drawn(loss, bias, C=0.02)
     point = certified(problem, 0.3 * feasible(problem))
     found = joint_claim(problem, point, 0.0, 5)

@@ -168,11 +168,13 @@ def test_epochs_leave_settled_rows_out_and_look_at_all_again():
     assert state.take_visited() == 0.0
     state.epoch(run)
     assert state.take_visited() == 1.0
-    shares = []
+    shares, problem = [], state.problem
     for _ in range(30):
+        before = run.spent
         state.epoch(run)
         shares.append(state.take_visited())
         assert state.take_visited() == 0.0
+        assert run.spent - before == pytest.approx(epoch_cost(problem, shares[-1]) - module.EPOCH)
     assert min(shares) < 0.5
     again = [k for k in range(1, 30) if shares[k - 1] < 0.5 and shares[k] == 1.0]
     assert len(again) >= 2
@@ -205,6 +207,8 @@ def test_estimates_of_work_grow_with_the_problem_and_forget_the_matrix_where_it_
     assert newton_cost(small) < newton_cost(more)
     assert newton_cost(small) <= module.CHEAP < newton_cost(wide)
     assert newton_cost(wide) < module.NEWTON_STEPS * prices.factor(3 * 2001)
+    besides = module.STEP + module.PER_SCORE * 4000 * 3  # a matrix of 12 columns is next to nothing
+    assert newton_cost(more) < 1.05 * module.NEWTON_STEPS * besides
 
 
 @pytest.mark.parametrize("sparse", [False, True])
@@ -214,7 +218,8 @@ def test_work_is_counted_as_it_is_estimated(sparse):
     state, run = descent(problem)
     before = run.spent
     state.epoch(run)
-    assert run.spent - before == pytest.approx(epoch_cost(problem, 1.0) - module.EPOCH)
+    read = 3 * problem.nnz * (prices.READ_SPARSE if sparse else prices.READ_DENSE)
+    assert run.spent - before == pytest.approx(read) == epoch_cost(problem, 1.0) - module.EPOCH
     assert epoch_cost(problem, 0.25) - module.EPOCH == pytest.approx(0.25 * (epoch_cost(problem, 1.0) - module.EPOCH))
 
 

@@ -47,6 +47,17 @@ def test_the_limit_holds_for_epochs_and_for_newton_each_by_itself_and_all_steps_
     assert set(heard) == {10, *range(11, 23), 24}
 
 
+def test_newtons_steps_use_up_no_epochs(monkeypatch):
+    def newton(call):
+        call.run.n_iter += 100
+        return Status.CONVERGED
+
+    monkeypatch.setattr(module._Joint, "_newton", newton)
+    solution = JointMachine(tol=1e-17, max_iter=25).solve(drawn(seed=6, n=150, C=100.0))
+    assert [record.iteration for record in solution.history.records] == [10, 120, 125, 125]
+    assert solution.status is Status.ITERATION_LIMIT
+
+
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("part", [0.0, 0.3, 0.6])
 def test_who_has_spent_the_budget_leaves_what_has_been_found(loss, part):
@@ -59,6 +70,19 @@ def test_who_has_spent_the_budget_leaves_what_has_been_found(loss, part):
     assert_feasible(problem, solution.alpha)
     assert whole.primal <= solution.primal * (1.0 + 1e-9)
     assert budget < watch.meter.spent
+
+
+def test_a_budget_is_that_of_one_call_whatever_its_watch_has_seen_before():
+    problem, watch = drawn(seed=6), Watch()
+    JointMachine(tol=1e-9).solve(problem, watch=watch)
+    again = JointMachine(tol=1e-9, budget=1.1 * watch.meter.spent).solve(problem, watch=watch)
+    assert again.status is Status.CONVERGED
+
+
+def test_a_fit_that_is_interrupted_says_so_although_its_gap_is_reached():
+    solution = JointMachine(tol=0.5).solve(drawn(seed=6), watch=Watch(None, lambda *_: True))
+    assert solution.gap < 0.5 * 0.9
+    assert solution.status is Status.INTERRUPTED
 
 
 def test_of_equally_good_points_the_later_one_stays():
