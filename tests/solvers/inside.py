@@ -188,8 +188,8 @@ def gaps_of(found):
 
 
 def descents_of(monkeypatch):
-    """(rows, lanes) of every descent that was begun."""
-    return core_calls(monkeypatch, "Descent", lambda out, sign, *_, lanes, **__: (len(sign), lanes))
+    """(rows, workers) of every descent that was begun."""
+    return core_calls(monkeypatch, "Descent", lambda out, sign, *_, workers, **__: (len(sign), workers))
 
 
 def orthogonal_rows(loss="hinge", n=60, C=1.0):

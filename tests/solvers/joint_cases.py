@@ -17,7 +17,7 @@ from tests.oracles import Form
 LOSSES = ("crammer_singer", "multinomial")
 BIASES = {"free": Bias(1.0, False), "none": Bias(0.0, False), "penalised": Bias(2.0, True)}
 
-make_problem, certified, feasible_share = machine.joint_problem, joint_point.certified, joint_point.feasible_share
+make_problem, certified, feasible_simplex = machine.joint_problem, joint_point.certified, joint_point.feasible_simplex
 make_solver, JointMachine = machine.make_joint_solver, machine.JointMachine
 rows_of, labels_of = (lambda problem: problem.space.X), (lambda problem: problem.label)
 PLAIN = Execution(1)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from maxmargin import Problem
+from maxmargin.runtime import Execution
 from maxmargin.solution import relative_gap
 from maxmargin.solvers import InteriorPoint, claims, joint_claims
 from maxmargin.solvers.joint_point import JointProblem
@@ -62,10 +63,10 @@ def problem_of(loss, *, n=60, d=4, seed=0, **options):
     return Problem.from_arrays(X, score > 0.0, loss=loss, sample_weight=weight, **options)
 
 
-def some_point(problem, seed=0, share=0.3):
+def some_point(problem, seed=0, fraction=0.3):
     """Feasible multipliers that nobody optimised, with the hyperplane that they induce."""
     rng = np.random.default_rng(seed)
-    size = share * problem.cost * rng.uniform(0.0, 1.0, problem.n_rows)
+    size = fraction * problem.cost * rng.uniform(0.0, 1.0, problem.n_rows)
     if problem.penalty == "l1":
         size *= 0.5 / np.abs(rows_of(problem).T @ (problem.sign * size)).max()
     if problem.loss.regression:
@@ -83,7 +84,7 @@ def point_of(problem, alpha):
 
 def claimed(problem, point, tol=1e-6, n_threads=1):
     return claim(
-        problem, point.alpha, point.w, point.b, tol, n_threads,
+        problem, point.alpha, point.w, point.b, tol, Execution(n_threads),
         primal=point.primal, dual=point.dual, induced=point.induced,
     )  # fmt: skip
 
@@ -173,7 +174,9 @@ def test_multipliers_that_must_move_far_to_be_feasible_are_stated_exactly(large,
     point = some_point(problem)
     alpha = point.alpha.copy()
     alpha[np.argmax(alpha)] *= 1.0 + 1e-3
-    found = claim(problem, alpha, point.w, point.b, 1.0, 1, primal=point.primal, dual=point.dual, induced=point.induced)
+    found = claim(
+        problem, alpha, point.w, point.b, 1.0, Execution(1), primal=point.primal, dual=point.dual, induced=point.induced
+    )
     assert len(exact_products) == 2
     true_values(problem, found, point.w, point.b)
 
@@ -183,7 +186,7 @@ def test_multipliers_that_must_move_far_to_be_feasible_are_stated_exactly(large,
 def test_multipliers_that_prove_nothing_are_replaced_by_none(loss, plain, monkeypatch):
     monkeypatch.setattr(claims, "SMALL", 0 if plain else 10**9)
     problem = problem_of(loss, C=1e4)
-    point = some_point(problem, share=0.9)
+    point = some_point(problem, fraction=0.9)
     assert point.dual < 0.0
     found = claimed(problem, point, tol=1e9)
     assert found.dual == 0.0
@@ -243,7 +246,7 @@ def test_a_hyperplane_is_lengthened_by_what_its_least_margin_lacks_and_no_more(s
     w, b = np.array([2.0, 1.0]), 0.1
     scale = (1.0 - shortfall) * (1.0 + 1e-15) / float(least_margin(problem, w, b))
     w, b = scale * w, scale * b
-    found, longer, c = hard_claim(problem, np.zeros(20), w, b, 2)
+    found, longer, c = hard_claim(problem, np.zeros(20), w, b, Execution(2))
     assert least_margin(problem, longer, c) >= 1
     assert least_margin(problem, longer, c) <= 1 + Fraction(1, 10**11)
     np.testing.assert_allclose(np.r_[longer, c], np.r_[w, b] / (1.0 - shortfall), rtol=1e-11)
@@ -254,7 +257,7 @@ def test_a_hyperplane_is_lengthened_by_what_its_least_margin_lacks_and_no_more(s
 
 @pytest.mark.parametrize(("w", "b"), [([-2.0, -1.0], 0.0), ([0.0, 0.0], 0.0), ([1.0, 0.5], 1e6)])
 def test_a_hyperplane_with_a_row_on_the_wrong_side_stays_as_it_is_and_proves_nothing(w, b, exact_products):
-    found, same, c = hard_claim(separated(), np.zeros(20), np.array(w), b, 1)
+    found, same, c = hard_claim(separated(), np.zeros(20), np.array(w), b, Execution(1))
     assert found.primal == np.inf
     assert found.gap == np.inf
     assert (same.tolist(), c) == (w, b)
@@ -288,14 +291,14 @@ def test_the_gap_of_a_hard_margin_has_no_floor():
 def test_a_joint_claim_is_true_and_next_to_the_exact_values(loss, bias, exact_products, monkeypatch):
     problem = drawn(loss, bias, C=0.02)
     point = certified(problem, 0.3 * feasible(problem))
-    found = joint_claim(problem, point, 0.0, 5)
+    found = joint_claim(problem, point, 0.0, Execution(5))
     assert exact_products == [5] * 6
     primal, dual = true_values(problem, found, point.W, point.b)
     assert found.primal - primal <= 1e-13 * primal
     assert dual - found.dual <= 1e-13 * primal
     exact_products.clear()
     monkeypatch.setattr(joint_claims, "SMALL", 0)
-    plain = joint_claim(problem, point, 0.0, 1)
+    plain = joint_claim(problem, point, 0.0, Execution(1))
     assert not exact_products  # what rounding may have changed is little beside this gap
     true_values(problem, plain, point.W, point.b)
     assert 0.0 < plain.primal - found.primal <= 1e-10 * primal
@@ -309,9 +312,9 @@ def test_a_joint_claim_pays_for_exact_products_only_where_the_gap_asks_for_them(
     solution = JointMachine(tol=1e-13).solve(problem)
     point = certified(problem, solution.alpha, solution.W, solution.b)
     exact_products.clear()
-    reached = joint_claim(problem, point, 1e-6, 1)
+    reached = joint_claim(problem, point, 1e-6, Execution(1))
     assert not exact_products
-    better = joint_claim(problem, point, 0.0, 1)
+    better = joint_claim(problem, point, 0.0, Execution(1))
     assert len(exact_products) == 6
     assert better.gap < reached.gap <= 1e-6
 
@@ -323,7 +326,7 @@ def test_joint_multipliers_that_must_move_far_to_balance_are_stated_exactly(loss
     alpha = point.alpha.copy()
     alpha[0] += 1e-6 * (np.eye(3)[labels_of(problem)[0]] - np.eye(3)[(labels_of(problem)[0] + 1) % 3])
     moved = replace(point, alpha=alpha)
-    true_values(problem, joint_claim(problem, moved, 1.0, 1), moved.W, moved.b)
+    true_values(problem, joint_claim(problem, moved, 1.0, Execution(1)), moved.W, moved.b)
     assert len(exact_products) == 6
 
 
@@ -332,6 +335,6 @@ def test_joint_multipliers_that_prove_nothing_are_replaced_by_none(loss):
     problem = drawn(loss, C=1e4)
     point = certified(problem, feasible(problem))
     assert point.dual < 0.0
-    found = joint_claim(problem, point, 1e-6, 1)
+    found = joint_claim(problem, point, 1e-6, Execution(1))
     assert (found.dual, found.gap) == (0.0, 1.0)
     assert not found.alpha.any()

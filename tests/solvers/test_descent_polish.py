@@ -1,4 +1,4 @@
-"""Dual coordinate descent: when a polish pays, and when epochs run in two lanes."""
+"""Dual coordinate descent: when a polish pays, and when epochs run in two workers."""
 
 from types import SimpleNamespace
 
@@ -47,7 +47,7 @@ def epochs_made(monkeypatch):
     return calls(monkeypatch, dual_cd._Descent, "_epoch")
 
 
-def lanes(monkeypatch, exchanges=2):
+def workers(monkeypatch, exchanges=2):
     monkeypatch.setattr(dual_cd, "exchanges_of_workers", lambda rows: exchanges)
 
 
@@ -176,7 +176,7 @@ def test_the_price_of_a_polish_is_steps_times_matrix_factor_and_products(loss, s
     assert polish_cost(problem, point) == wanted(60.0, min(100.0, d + 1.0))  # at least a hundred rows
 
 
-# ---------------------------------------------------------------- lanes
+# ---------------------------------------------------------------- workers
 
 
 @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ def test_two_lanes_meet_as_often_as_copies_of_the_weights_cost_little(sparse, nn
 def test_two_lanes_give_the_same_bits_on_any_number_of_threads(monkeypatch):
     problem = orthogonal_rows(n=200)
     alone = DualCoordinateDescent(polish=False, max_iter=20).solve(problem)
-    lanes(monkeypatch)
+    workers(monkeypatch)
     seen = descents_of(monkeypatch)
     one, two = (DualCoordinateDescent(polish=False, max_iter=20, n_threads=k).solve(problem) for k in (1, 2))
     np.testing.assert_array_equal(one.alpha, two.alpha)
@@ -213,7 +213,7 @@ def test_lanes_in_each_others_way_become_one(monkeypatch):
     y = np.where(np.arange(200) % 2, 1.0, -1.0)
     X = y[:, None] * (1.0 + 0.01 * np.random.default_rng(0).standard_normal((200, 5)))  # all ask for the same step
     problem = Problem.from_arrays(sp.csr_array(X), y, C=0.01, loss="hinge", fit_intercept=False)
-    lanes(monkeypatch, 1)
+    workers(monkeypatch, 1)
     seen = descents_of(monkeypatch)
     found = DualCoordinateDescent(tol=1e-6).solve(problem)
     assert [n for _, n in seen[:2]] == [2, 1]

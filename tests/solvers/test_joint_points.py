@@ -14,7 +14,7 @@ from tests.solvers.joint_cases import (
     drawn,
     dual_of,
     feasible,
-    feasible_share,
+    feasible_simplex,
     joint,
     labels_of,
     loss_of_row,
@@ -162,7 +162,7 @@ def test_shares_are_cut_to_the_simplex_row_by_row(bias):
     problem = drawn(bias=bias, k=4)
     for size in (0.01, 1.0, 10.0):
         alpha = size * np.random.default_rng(0).standard_normal(problem.shape)
-        share = feasible_share(problem, alpha)
+        share = feasible_simplex(problem, alpha)
         np.testing.assert_allclose(share, slow_share(problem, alpha), rtol=1e-13, atol=1e-15)
         assert share.min() >= 0.0
         assert (share[problem.cost == 0.0, labels_of(problem)[problem.cost == 0.0]] == 1.0).all()
@@ -171,7 +171,7 @@ def test_shares_are_cut_to_the_simplex_row_by_row(bias):
 def test_shares_without_a_penalty_on_the_biases_are_lowered_until_every_class_gives_what_it_gets():
     problem = drawn(k=4)
     alpha = feasible(problem)
-    share, cut = feasible_share(problem, alpha), slow_share(problem, alpha)
+    share, cut = feasible_simplex(problem, alpha), slow_share(problem, alpha)
     label, cost = labels_of(problem), problem.cost
     others = np.arange(4) != label[:, None]
     assert (share[others] <= cut[others] * (1.0 + 1e-15)).all()

@@ -10,7 +10,7 @@ from maxmargin import Problem, Status
 from maxmargin.runtime import Watch
 from maxmargin.solution import Solution
 from maxmargin.solvers import DualCoordinateDescent, InteriorPoint, Newton, choice
-from maxmargin.solvers.choice import LINES, Relay, automatic, choose, turns
+from maxmargin.solvers.choice import SOLVERS, Relay, automatic, choose, turns
 from maxmargin.solvers.proximal import ProximalNewton
 from tests.conftest import tall
 from tests.oracles import clarabel_optimum
@@ -75,7 +75,7 @@ def test_every_turn_but_the_last_may_spend_some_times_what_the_next_one_costs(mo
     made = problem(**given)
     parts = turns(made, **OPTIONS)
     assert [part.budget for part in parts] == [
-        *(max(least, 5.0 * LINES[after.name].cost(made)) for after in parts[1:]), np.inf,
+        *(max(least, 5.0 * SOLVERS[after.name].cost(made)) for after in parts[1:]), np.inf,
     ]  # fmt: skip
     assert all(part.budget > 0.0 for part in parts)
 

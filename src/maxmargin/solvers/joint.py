@@ -213,7 +213,7 @@ class _Joint:
             if not tried and (stuck or slow or cheap):
                 tried = True
                 status = self._newton()
-                if status in STOPPED or run.reached:
+                if run.reached or run.stopped_from_outside() is not None:
                     return status
                 state = _DescentState(problem, self.settings.seed, run)
             next_look = epochs + max(10, min(epochs // 2, math.ceil(1.1 * (needed - epochs))))

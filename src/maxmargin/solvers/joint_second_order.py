@@ -18,6 +18,7 @@ from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
 from maxmargin.solvers.line_search import exact_step
 from maxmargin.solvers.multipliers import EXACT, FAR, GROWTH, LARGEST_SIGMA
 from maxmargin.solvers.run import Run
+from maxmargin.space import prices
 from maxmargin.space.conjugate_gradients import conjugate_gradients
 from maxmargin.space.systems import Breakdown, Cholesky
 
@@ -230,6 +231,7 @@ class JointSecondOrder:
     def _factored(self, curve: Curve, g: Vector, ridge: float) -> Vector:
         """All classes and columns in one matrix, block by block."""
         problem, k, size = self.problem, self.problem.n_classes, g.shape[1]
+        self.how.spend(prices.factor(k * size))
         H = np.zeros((k * size, k * size))
         block = np.empty((size, size))
         for m in range(k):

@@ -30,7 +30,7 @@ from maxmargin.solvers.line_search import exact_step
 from maxmargin.solvers.newton import SAMPLE_TOL, sample_rows, worth_sampling
 from maxmargin.solvers.points import Point, dual_loss, make_feasible
 from maxmargin.solvers.run import Run, Settings, Start, obey
-from maxmargin.space import Space
+from maxmargin.space import Space, prices
 from maxmargin.space.systems import Breakdown, Cholesky
 
 Vector = NDArray[np.float64]
@@ -44,6 +44,7 @@ STALLED = 8  # rounds in a row in which neither gap nor objective falls
 STEPS = 8  # of Newton's method on one working set
 SWEEPS, MOST_SWEEPS = 30, (400, 40)  # of coordinate descent on a model at a time, and in all: small and large models
 SMALL_MODEL = 300  # columns
+SWEEP = 0.3  # the price of one number of the model's matrix in a sweep, in the units of prices; unmeasured
 LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e2  # of a model's diagonal
 LARGEST_FACTOR = 3000  # columns of a model whose equations are solved at once
 
@@ -241,6 +242,7 @@ class _Proximal:
         step, product = np.zeros(size), np.zeros(size)
         for _ in range(MOST_SWEEPS[size > SMALL_MODEL]):
             sweeps = _core.lasso_sweeps(H, g, price, v, step, product, SWEEPS, 1e-5 * enough / size, self.run.how.watch)
+            self.run.how.spend(sweeps * size * size * SWEEP + prices.factor(min(size, LARGEST_FACTOR)))
             jumped = _towards_the_exact_solution(H, g, price, v, step, product)
             if jumped is None:
                 break

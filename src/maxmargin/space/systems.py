@@ -134,6 +134,7 @@ class NormalSystem:
     ) -> None:
         d = rows.d
         size = d + (bias.value != 0.0)
+        how.spend(prices.factor(size))
         H = cache.matrix(D, how) if cache else rows.normal_matrix(D, bias.value, how)
         H.reshape(-1)[: d * size : size + 1] += 1.0
         if bias.value != 0.0:
@@ -208,6 +209,7 @@ class GramSystem:
         self.active = np.flatnonzero(D).astype(np.int64)
         n = len(self.active)
         if n:
+            how.spend(prices.factor(n))
             K = (cache or GramCache(rows)).gram(self.active, how)
             K.reshape(-1)[:: n + 1] += 1.0 / D[self.active]
             self.factor = Cholesky(K)
