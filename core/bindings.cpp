@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bind_memory.hpp"
 #include "bind_online.hpp"
 #include "bind_states.hpp"
 #include "bind_text.hpp"
@@ -295,6 +296,7 @@ NB_MODULE(_core, m) {
     bind_states(m);
     bind_online(m);
     bind_text(m);
+    bind_memory(m);
     m.def("info", &info);
     m.def("use_isa", &use_isa, "name"_a);
 }

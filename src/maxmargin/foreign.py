@@ -10,6 +10,8 @@ CallbackSupportMixin,  sklearn.callback (experimental)           progress bars a
 with_callbacks
 listeners_of           the attribute that sklearn.callback sets  who listens: nothing is reported to nobody
 blas_capsules          scipy.linalg.cython_blas.__pyx_capi__     dsyrk and dgemm without a BLAS of our own
+numpy_c_api            numpy's ``_ARRAY_API``                    its table of C functions, without its headers: to
+                                                                 ask for PyDataMem_SetHandler (NEP 49)
 set_blas_threads       ``_real_set_num_threads`` of              OpenBLAS has one pool per process; the public
                        threadpoolctl's controllers               setter obeys one Python thread only
 =====================  ========================================  ==================================================
@@ -52,6 +54,11 @@ def blas_capsules() -> tuple[Any, Any]:
     """Capsules of SciPy's ``dsyrk`` and ``dgemm``; their names are the signatures, which the core checks."""
     capsules = import_module("scipy.linalg.cython_blas").__pyx_capi__
     return capsules["dsyrk"], capsules["dgemm"]
+
+
+def numpy_c_api() -> Any:
+    """The capsule of NumPy's C functions, which compiled extensions get in the same way."""
+    return import_module("numpy._core._multiarray_umath")._ARRAY_API
 
 
 def set_blas_threads(library: Any, count: int) -> None:

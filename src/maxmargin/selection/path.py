@@ -30,6 +30,7 @@ from maxmargin.certificates.rounding import UNIT, Interval, combination_off, squ
 from maxmargin.inputs import positive_number
 from maxmargin.positions import InputError
 from maxmargin.problem import Problem
+from maxmargin.process import KeptMemory
 from maxmargin.runtime import Execution, Watch, effective_threads
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Newton
@@ -155,7 +156,7 @@ def svm_path(
     points: list[tuple[float, Solution]] = []
     status = Status.CONVERGED
     values = checked_values(Cs).tolist()
-    with undisturbed(in_memory(walk.unit.space)):
+    with KeptMemory(), undisturbed(in_memory(walk.unit.space)):
         for C in values:
             points.append((C, walk.solve(C, points[-1] if points else None)))
             if status is Status.CONVERGED and points[-1][1].status in STOPPED:
@@ -214,7 +215,7 @@ def cover_C(
         X, y, loss=loss, penalty="l2", sample_weight=sample_weight, class_weight=class_weight,
         fit_intercept=fit_intercept, tol=min(1e-6, 0.01 * epsilon), max_seconds=max_seconds, n_threads=n_threads,
     )  # fmt: skip
-    with undisturbed(in_memory(walk.unit.space)):
+    with KeptMemory(), undisturbed(in_memory(walk.unit.space)):
         points, status = _cover(walk, low, high, epsilon, max_points)
     return walk.path(points, status)
 

@@ -11,6 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from maxmargin.foreign import with_callbacks
 from maxmargin.losses import Loss
 from maxmargin.problem import margin_loss
+from maxmargin.process import KeptMemory
 from maxmargin.svm.base import Vector
 from maxmargin.svm.calibration import probabilities
 from maxmargin.svm.classifier import LinearClassifier
@@ -176,7 +177,8 @@ class LinearSVC(LinearClassifier):
             Weights c_i ≥ 0; 0 leaves a row out.
         """
         self._check_parameters()
-        machine: LinearSVC = self._fit(X, y, sample_weight)
+        with KeptMemory():
+            machine: LinearSVC = self._fit(X, y, sample_weight)
         return machine
 
     def _check_parameters(self) -> None:

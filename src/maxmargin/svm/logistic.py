@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 
 from maxmargin.foreign import with_callbacks
 from maxmargin.losses import LOSSES, Loss
+from maxmargin.process import KeptMemory
 from maxmargin.svm.base import Vector
 from maxmargin.svm.calibration import ahead, probabilities
 from maxmargin.svm.classifier import LinearClassifier
@@ -146,7 +147,8 @@ class LogisticRegression(LinearClassifier):
             raise ValueError(f"multi_class must be one of {SCHEMES}, got {self.multi_class!r}")
         if self.multi_class == "multinomial" and self.penalty != "l2":
             raise ValueError("multi_class='multinomial' has penalty='l2' only; use 'ovr' or 'ovo'")
-        machine: LogisticRegression = self._fit(X, y, sample_weight)
+        with KeptMemory():
+            machine: LogisticRegression = self._fit(X, y, sample_weight)
         return machine
 
     def predict_proba(self, X: Any) -> Vector:

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from maxmargin.inputs import LabelledRows
 from maxmargin.losses import Loss
 from maxmargin.problem import Problem, costs_of
+from maxmargin.process import KeptMemory
 from maxmargin.runtime import Progress, SideBySide, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Solver
@@ -74,7 +75,8 @@ def solve_all(
             watches[k] = Watch(_left(max_seconds, watch))
             if watch.stop_requested or watch.interrupted:
                 watches[k].cancel()
-        return make(tasks[k].problem, inside).solve(tasks[k].problem, start=starts[k], watch=watches[k])
+        with KeptMemory():
+            return make(tasks[k].problem, inside).solve(tasks[k].problem, start=starts[k], watch=watches[k])
 
     machines = SideBySide([partial(work, k) for k in range(len(tasks))], workers)
     try:

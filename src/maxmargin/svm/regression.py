@@ -14,6 +14,7 @@ from maxmargin.estimators import one_column
 from maxmargin.foreign import with_callbacks
 from maxmargin.positions import check_positions
 from maxmargin.problem import Problem
+from maxmargin.process import KeptMemory
 from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Status
 from maxmargin.space import in_memory
@@ -151,6 +152,10 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
         self._check_dual()
         if y is None:
             raise ValueError("LinearSVR requires y to be passed, but the target y is None")
+        with KeptMemory():
+            return self._fit(X, y, sample_weight)
+
+    def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> LinearSVR:
         progress = FitProgress(self, self.verbose, self.tol)
         n_threads = effective_threads(self.n_threads)
         validate_data(self, X, skip_check_array=True)  # names and number of columns, for predict
