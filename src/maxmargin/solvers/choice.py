@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, cast
 
 from maxmargin.problem import Problem
@@ -34,7 +35,6 @@ INTERIOR_NUMBER, INTERIOR_ROW = 4.2, 50.0  # an iteration's visits to a number o
 NEWTON_STEPS, ROUNDS_STEPS = 10.0, 60.0  # of a smooth loss, and of the method of multipliers
 EPOCHS = 30.0  # of coordinate descent before its polish
 BUDGET = 5.0  # times the cost of the next solver, so that a cliff costs no more than that
-LEAST_BUDGET = 2.0 * prices.SECOND  # whatever the estimates say
 ROUGH_START = 0.5  # a gap above which a point is no better than no start
 
 
@@ -201,9 +201,14 @@ def turns(problem: Problem, *, tol: float, max_iter: int, n_threads: int | None,
         if name == "dual_cd":
             options |= {"seed": seed, "patient": "interior_point" not in names[k + 1 :]}
         if k + 1 < len(names):
-            options["budget"] = max(LEAST_BUDGET, BUDGET * SOLVERS[names[k + 1]].cost(problem))
+            options["budget"] = partial(budget_before, names[k + 1], problem)
         out.append(SOLVERS[name](**options))
     return tuple(out)
+
+
+def budget_before(name: str, problem: Problem) -> float:
+    """What a turn may cost when the solver of this name has the next one."""
+    return BUDGET * SOLVERS[name].cost(problem)
 
 
 FOLLOWERS = ("interior_point", "newton")  # whoever needs no more than a matrix ends surely, or says that it cannot

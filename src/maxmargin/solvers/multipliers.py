@@ -219,7 +219,7 @@ class MethodOfMultipliers:
                 gradient[d] = bias.value * (at.balance + work.fixed_sum) - held
             if curve.exact and step == 1.0 and not rough and np.array_equal(D, before):
                 return True  # a full step within one piece of a quadratic leaves only rounding
-            size = float(np.linalg.norm(gradient[:d]))
+            size = math.sqrt(float(gradient[:d] @ gradient[:d]))
             if self._small(gradient, size, at, work):
                 return True
             settled = not self.rounds and not rough and step == 1.0 and size > 0.9 * best_size

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,9 +29,11 @@ from maxmargin.solvers.points import (
     recover,
     with_hyperplane,
 )
+from maxmargin.space import prices
 
 Vector = NDArray[np.float64]
 Start = Vector | Solution | None
+TRIFLE = 2.0 * prices.SECOND  # counted work that no budget forbids: estimates are no better than that
 STOPPED = (Status.INTERRUPTED, Status.TIME_LIMIT)  # by the user, not by the problem
 
 
@@ -44,14 +46,15 @@ class Settings:
     tol : relative duality gap to reach.
     max_iter : limit on steps (epochs, iterations, Newton steps: each solver's own unit).
     n_threads : threads, None for all that the process may use; no bit of a result depends on it.
-    budget : limit on counted work, in the units of :mod:`maxmargin.space.prices`; another solver goes on from there.
+    budget : limit on counted work, in the units of :mod:`maxmargin.space.prices`; another solver goes on from there. A
+        function is only asked once the work is no trifle.
     reason : why this solver was chosen, in words.
     """
 
     tol: float = 1e-6
     max_iter: int = 10000
     n_threads: int | None = None
-    budget: float = math.inf
+    budget: float | Callable[[], float] = math.inf
     reason: str = "asked for"
     name: str = field(default="", init=False)
 
@@ -92,7 +95,7 @@ class Run:
         )
         self.history, self.n_iter, self.count = History(), 0, 0
         self.best: Any = None
-        self._better, self._begun = better, watch.meter.spent
+        self._better, self._begun, self._asked = better, watch.meter.spent, cast("float | None", None)
 
     # --- what it knows ----------------------------------------------------------------------------------------
 
@@ -110,6 +113,17 @@ class Run:
     def reached(self) -> bool:
         """Whether the best point is as good as was asked."""
         return self.gap <= self.aim
+
+    @property
+    def _budget(self) -> float:
+        budget = self.settings.budget
+        if not callable(budget):
+            return budget
+        if self.spent <= TRIFLE:
+            return math.inf
+        if self._asked is None:
+            self._asked = budget()
+        return self._asked
 
     @property
     def spent(self) -> float:
@@ -144,7 +158,7 @@ class Run:
             return Status.TIME_LIMIT
         if self.watch.stop_requested:
             return Status.INTERRUPTED
-        return Status.BUDGET_SPENT if self.spent > self.settings.budget else None
+        return Status.BUDGET_SPENT if self.spent > self._budget else None
 
     def until_stopped(self, work: Callable[[], Status]) -> Status:
         """What ``work`` returns, or what ended it from outside."""

@@ -57,8 +57,13 @@ class Space(Protocol):
         """Σ c_i x_i in twice the working precision, rounded once."""
         ...
 
-    def normal_matrix(self, D: Vector, bias: float, how: Execution, *, add_to: Vector | None = None) -> Vector:
-        """XᵀDX with a constant last column where ``bias`` is not 0; the upper triangle, added to a matrix if given."""
+    def normal_matrix(
+        self, D: Vector, bias: float, how: Execution, *, add_to: Vector | None = None, active: int | None = None
+    ) -> Vector:
+        """XᵀDX with a constant last column where ``bias`` is not 0; the upper triangle, added to a matrix if given.
+
+        ``active`` is the number of D that are not zero, for whoever knows it.
+        """
         ...
 
     def gram(self, chosen: NDArray[np.int64], how: Execution) -> Vector:

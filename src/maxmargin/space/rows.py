@@ -125,13 +125,18 @@ class Rows:
 
     # --- matrices ---------------------------------------------------------------------------------------------
 
-    def normal_matrix(self, D: Vector, bias: float, how: Execution, *, add_to: Vector | None = None) -> Vector:
-        """XᵀDX with a constant last column where ``bias`` is not 0; the upper triangle, added to a matrix if given."""
+    def normal_matrix(
+        self, D: Vector, bias: float, how: Execution, *, add_to: Vector | None = None, active: int | None = None
+    ) -> Vector:
+        """XᵀDX with a constant last column where ``bias`` is not 0; the upper triangle, added to a matrix if given.
+
+        ``active`` is the number of D that are not zero, for whoever knows it.
+        """
         size = self.d + (bias != 0.0)
         # The core fills one triangle; garbage in the other would warn when it is scaled.
         H = np.zeros((size, size)) if add_to is None else add_to
         add = add_to is not None
-        active = float(np.count_nonzero(D))
+        active = int(np.count_nonzero(D)) if active is None else active
         how.spend(prices.form(self, active), reads=active * self.per_row)
         _core.normal_matrix(self.core, D, bias, H, borrowed_blas(), how.n_threads, how.watch, add=add)
         return H

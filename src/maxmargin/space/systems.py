@@ -32,7 +32,7 @@ class Cholesky:
     """
 
     def __init__(self, H: Vector, *, careful: bool = True) -> None:
-        diagonal = np.diag(H)
+        diagonal = H.reshape(-1)[:: len(H) + 1]
         if not 1e-290 <= diagonal.min() <= diagonal.max() < np.inf:  # false for NaN, too
             raise Breakdown("a diagonal entry is not positive")
         self.careful = careful
@@ -101,9 +101,10 @@ class NormalCache:
         count, moved = int(np.count_nonzero(change)), self.moved + float(np.abs(change) @ self.squares)
         resolved = float(np.finfo(np.float64).eps) * largest * moved <= self.ROUNDING
         if before is None or 2 * count > self.active or not resolved:
-            self.products, self.active, self.moved = self._form(unit, how), int(np.count_nonzero(unit)), 0.0
+            self.active = count if before is None else int(np.count_nonzero(unit))
+            self.products, self.moved = self._form(unit, how, active=self.active), 0.0
         elif count:
-            self._form(change, how, self.products)
+            self._form(change, how, self.products, active=count)
             self.moved = moved
         self.known = unit
         return self.products * largest
@@ -112,8 +113,8 @@ class NormalCache:
         """The next matrix is formed afresh."""
         self.known = None
 
-    def _form(self, D: Vector, how: Execution, add_to: Vector | None = None) -> Vector:
-        return self.rows.normal_matrix(D, self.bias.value, how, add_to=add_to)
+    def _form(self, D: Vector, how: Execution, add_to: Vector | None = None, *, active: int | None = None) -> Vector:
+        return self.rows.normal_matrix(D, self.bias.value, how, add_to=add_to, active=active)
 
 
 class NormalSystem:
