@@ -44,61 +44,62 @@ class Arithmetic:
             return low, np.where(cost > 0.0, self.highest * cost, 0.0)
 
 
+def _hinge(power: float, epsilon: float) -> Arithmetic:
+    return Arithmetic(
+        value=lambda r: np.maximum(r, 0.0), slope=lambda r: np.where(r > 0.0, 1.0, 0.0),
+        priced=lambda a, c: (0.0 * a, 0.0 * a), lowest=0.0, highest=1.0,
+    )  # fmt: skip
+
+
+def _slack(p: float) -> Arithmetic | None:
+    if not 1.0 < p <= 4.0:
+        return None
+    return Arithmetic(
+        value=lambda r: np.maximum(r, 0.0) ** p, slope=lambda r: p * np.maximum(r, 0.0) ** (p - 1.0),
+        priced=lambda a, c: _power_priced(a, c, p), lowest=0.0, highest=np.inf,
+        roundings=2.0 * ELEMENTARY + 2.0, power=p, boxed=p == 2.0,
+    )  # fmt: skip
+
+
+def _logistic(power: float, epsilon: float) -> Arithmetic:
+    return Arithmetic(
+        value=lambda r: np.maximum(r, 0.0) + np.log1p(np.exp(-np.abs(r))),
+        slope=lambda r: np.exp(-np.logaddexp(0.0, -r)), priced=_entropy_priced, lowest=0.0, highest=1.0,
+        margin=0.0, roundings=4.0 * ELEMENTARY + 2.0, boxed=False,
+    )  # fmt: skip
+
+
+def _tube(epsilon: float, *, squared: bool) -> Arithmetic | None:
+    if not epsilon >= 0.0:
+        return None
+    if not squared:
+        return Arithmetic(
+            value=lambda r: np.maximum(np.abs(r) - epsilon, 0.0),
+            slope=lambda r: np.where(np.abs(r) > epsilon, np.sign(r), 0.0),
+            priced=lambda a, c: _tube_priced(a, c, epsilon, squared=False), lowest=-1.0, highest=1.0, width=epsilon,
+        )  # fmt: skip
+    return Arithmetic(
+        value=lambda r: np.maximum(np.abs(r) - epsilon, 0.0) ** 2,
+        slope=lambda r: 2.0 * np.sign(r) * np.maximum(np.abs(r) - epsilon, 0.0),
+        priced=lambda a, c: _tube_priced(a, c, epsilon, squared=True), lowest=-np.inf, highest=np.inf,
+        width=epsilon, roundings=8.0, power=2.0,
+    )  # fmt: skip
+
+
+# Every loss by name: its arithmetic for a power and a half-width of the tube, None where it has none.
+ARITHMETIC: dict[str, Callable[[float, float], Arithmetic | None]] = {
+    "hinge": _hinge,
+    "squared_hinge": lambda power, epsilon: _slack(2.0),
+    "slack_power": lambda power, epsilon: _slack(power),
+    "logistic": _logistic,
+    "epsilon_insensitive": lambda power, epsilon: _tube(epsilon, squared=False),
+    "squared_epsilon_insensitive": lambda power, epsilon: _tube(epsilon, squared=True),
+}
+
+
 def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
     """None for a loss that nobody knows."""
-    inf = np.inf
-    if loss == "hinge":
-        return Arithmetic(
-            lambda r: np.maximum(r, 0.0),
-            lambda r: np.where(r > 0.0, 1.0, 0.0),
-            lambda a, c: (0.0 * a, 0.0 * a),
-            0.0,
-            1.0,
-        )
-    if loss == "squared_hinge" or (loss == "slack_power" and 1.0 < power <= 4.0):
-        p = 2.0 if loss == "squared_hinge" else power
-        return Arithmetic(
-            lambda r: np.maximum(r, 0.0) ** p,
-            lambda r: p * np.maximum(r, 0.0) ** (p - 1.0),
-            lambda a, c: _power_priced(a, c, p),
-            0.0,
-            inf,
-            roundings=2.0 * ELEMENTARY + 2.0,
-            power=p,
-            boxed=p == 2.0,
-        )
-    if loss == "logistic":
-        return Arithmetic(
-            lambda r: np.maximum(r, 0.0) + np.log1p(np.exp(-np.abs(r))),
-            lambda r: np.exp(-np.logaddexp(0.0, -r)),
-            _entropy_priced,
-            0.0,
-            1.0,
-            margin=0.0,
-            roundings=4.0 * ELEMENTARY + 2.0,
-            boxed=False,
-        )
-    if loss == "epsilon_insensitive" and epsilon >= 0.0:
-        return Arithmetic(
-            lambda r: np.maximum(np.abs(r) - epsilon, 0.0),
-            lambda r: np.where(np.abs(r) > epsilon, np.sign(r), 0.0),
-            lambda a, c: _tube_priced(a, c, epsilon, squared=False),
-            -1.0,
-            1.0,
-            width=epsilon,
-        )
-    if loss == "squared_epsilon_insensitive" and epsilon >= 0.0:
-        return Arithmetic(
-            lambda r: np.maximum(np.abs(r) - epsilon, 0.0) ** 2,
-            lambda r: 2.0 * np.sign(r) * np.maximum(np.abs(r) - epsilon, 0.0),
-            lambda a, c: _tube_priced(a, c, epsilon, squared=True),
-            -inf,
-            inf,
-            width=epsilon,
-            roundings=8.0,
-            power=2.0,
-        )
-    return None
+    return ARITHMETIC[loss](power, epsilon) if loss in ARITHMETIC else None
 
 
 def _power_priced(alpha: Vector, cost: Vector, p: float) -> tuple[Vector, Vector]:
