@@ -15,6 +15,7 @@ if TYPE_CHECKING:
         judge_separability,
     )
     from maxmargin.data import DataError, read_table, write_table
+    from maxmargin.errors import InputError
     from maxmargin.estimators import ConvergenceWarning
     from maxmargin.models import Model, ModelFileError, certify, load, save
     from maxmargin.online import (
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
         gate,
         truth_table,
     )
-    from maxmargin.positions import InputError
     from maxmargin.problem import Problem
     from maxmargin.runtime import core_info, show_versions
     from maxmargin.selection import Path, cover_C, svm_path, within_norm
@@ -93,7 +93,7 @@ _ROOMS = {
         "gate",
         "truth_table",
     ),
-    "maxmargin.positions": ("InputError",),
+    "maxmargin.errors": ("InputError",),
     "maxmargin.problem": ("Problem",),
     "maxmargin.runtime": ("core_info", "show_versions"),
     "maxmargin.selection": ("Path", "cover_C", "svm_path", "within_norm"),

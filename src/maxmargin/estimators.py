@@ -12,7 +12,8 @@ from sklearn.utils import column_or_1d
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 import maxmargin._core as _core
-from maxmargin.positions import InputError, check_positions
+from maxmargin.errors import InputError
+from maxmargin.positions import check_positions
 
 KEY = "_maxmargin_version"
 

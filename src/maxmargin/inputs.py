@@ -10,17 +10,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.positions import (
-    InputError,
-    InputTypeError,
-    as_array,
-    check_positions,
-    distinct,
-    has_complex,
-    numbers_from_objects,
-    plain,
-    shown,
-)
+from maxmargin.errors import InputError, InputTypeError
+from maxmargin.positions import as_array, check_positions, distinct, has_complex, numbers_from_objects, plain, shown
 from maxmargin.runtime import effective_threads
 from maxmargin.space import Rows, Space
 

@@ -1,4 +1,4 @@
-"""InputError, and what must be checked before NumPy and SciPy are let near an input.
+"""What must be checked before NumPy and SciPy are let near an input.
 
 SciPy's conversions and products trust a sparse matrix's positions blindly: a bad index would make them read or write
 anywhere, so it must be found before the first of them.
@@ -12,9 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-
-class InputError(ValueError):
-    """Input that cannot be used; the message says what, where, and what to do."""
+from maxmargin.errors import InputError, InputTypeError
 
 
 def distinct(values: NDArray[Any]) -> NDArray[Any]:
@@ -28,10 +26,6 @@ def distinct(values: NDArray[Any]) -> NDArray[Any]:
     array([1, 2])
     """
     return np.unique(values, return_index=True)[0]
-
-
-class InputTypeError(InputError, TypeError):
-    """The same where scikit-learn promises a TypeError."""
 
 
 def shown(value: Any, most: int = 60) -> str:

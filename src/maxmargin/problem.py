@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from maxmargin.errors import InputError
 from maxmargin.inputs import (
     LabelledRows,
     check_costs,
@@ -26,7 +27,6 @@ from maxmargin.inputs import (
 )
 from maxmargin.kept import kept_property
 from maxmargin.losses import LOSSES, DualBox, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive, slack_power
-from maxmargin.positions import InputError
 from maxmargin.solution import relative_gap
 from maxmargin.space import Bias, Space
 

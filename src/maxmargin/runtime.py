@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar
 from joblib import cpu_count
 
 import maxmargin._core as _core
+from maxmargin.errors import InputError
 
 Progress = Callable[[int, float, float], bool | None]
 Result = TypeVar("Result")
@@ -39,7 +40,7 @@ def effective_threads(n_threads: int | None = None) -> int:
     """
     if n_threads is not None:
         if isinstance(n_threads, bool) or not isinstance(n_threads, Integral) or not 1 <= int(n_threads) <= 1024:
-            raise ValueError(f"n_threads must be a whole number from 1 to 1024 or None, got {n_threads!r}")
+            raise InputError(f"n_threads must be a whole number from 1 to 1024 or None, got {n_threads!r}")
         return int(n_threads)
     limit = _available(*_what_may_change())
     asked = os.environ.get("OMP_NUM_THREADS", "").split(",")[0].strip()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
-from maxmargin.positions import InputError
+from maxmargin.errors import InputError
 from maxmargin.runtime import effective_threads
 
 # What numbers that cannot be there make of correct code.
@@ -48,7 +48,7 @@ def undisturbed(rows: _Surveyed) -> Iterator[None]:
     ...     rows.X.fill(0.0)
     ...     1.0 / rows.X.item(0)
     Traceback (most recent call last):
-    maxmargin.positions.InputError: X was changed while it was being fitted...
+    maxmargin.errors.InputError: X was changed while it was being fitted...
     """
     try:
         yield

@@ -16,7 +16,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.positions import InputError, as_array, check_positions, numbers_from_objects
+from maxmargin.errors import InputError
+from maxmargin.positions import as_array, check_positions, numbers_from_objects
 
 Vector = NDArray[np.float64]
 UNIT = 2.0**-53  # largest relative error of one rounding

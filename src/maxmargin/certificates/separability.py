@@ -29,7 +29,8 @@ from maxmargin.certificates.exact_simplex import MOST_NUMBERS as MOST_EXACT_NUMB
 from maxmargin.certificates.exact_simplex import closest
 from maxmargin.certificates.lifting import solved
 from maxmargin.certificates.verdict import Checks, Outcome, Verdict, verdict_of
-from maxmargin.positions import InputError, distinct
+from maxmargin.errors import InputError
+from maxmargin.positions import distinct
 
 MOST_NUMBERS = 4_000_000  # non-zeros that the linear program is tried on
 MOST_TRIALS = 5_000_000  # numbers of X that are looked at in search of a hyperplane that survives its rounding

@@ -66,7 +66,7 @@ class Guarded(TyperGroup):
 
 def exit_code_of(error: Exception) -> ExitCode | None:
     """The exit code for an error of the user's, or None for one of ours, which keeps its traceback."""
-    from maxmargin.positions import InputError
+    from maxmargin.errors import InputError
 
     if isinstance(error, InputError):
         return ExitCode.BAD_INPUT

@@ -45,6 +45,8 @@ class SolverName(StrEnum):
     auto = "auto"
     interior_point = "interior_point"
     dual_cd = "dual_cd"
+    newton = "newton"
+    proximal_newton = "proximal_newton"
 
 
 class ScaleName(StrEnum):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from maxmargin.positions import InputError
+from maxmargin.errors import InputError
 
 
 class DataError(InputError):

@@ -15,7 +15,8 @@ from maxmargin.data.files import open_plain
 from maxmargin.data.labels import plain_labels
 from maxmargin.data.limits import byte_limit, too_large
 from maxmargin.data.table import Table, unique_names
-from maxmargin.positions import InputError, check_positions
+from maxmargin.errors import InputError
+from maxmargin.positions import check_positions
 
 NPY = b"\x93NUMPY"
 # What NumPy and zipfile raise on damaged or encrypted archives.

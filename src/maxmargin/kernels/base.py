@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.errors import InputError
 from maxmargin.kernels.points import Matrix, Points, Vector, mirror
-from maxmargin.positions import InputError
 
 BLOCK_BYTES = 64 * 2**20  # of the kernel's values held at a time where only their products are wanted
 

@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.errors import InputError
 from maxmargin.inputs import check_rows, check_weights, positive_number
 from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.gaussian import Gaussian
 from maxmargin.kernels.given import Callable, Precomputed
 from maxmargin.kernels.inner import Linear, Polynomial, Sigmoid
-from maxmargin.positions import InputError, shown
+from maxmargin.positions import shown
 from maxmargin.space import Rows
 
 NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from maxmargin.errors import InputError
 from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.points import Matrix, Points, Vector, mirror
-from maxmargin.positions import InputError, filled, shown
+from maxmargin.positions import filled, shown
 
 ASYMMETRY = 1e-5  # relative to the largest value: a product of float32 rows is symmetric to six digits only
 OWN_ROWS = 64  # rows per call where only the diagonal of a function's values is wanted

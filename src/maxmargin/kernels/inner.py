@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from maxmargin.errors import InputError
 from maxmargin.inputs import number_in, positive_number
 from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.points import Matrix, Points, Vector, inner_products
-from maxmargin.positions import InputError
 
 
 class InnerProductKernel(Kernel):

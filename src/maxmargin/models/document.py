@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 import maxmargin._core as _core
 from maxmargin.data import Encoding
 from maxmargin.data.encoding import Column
+from maxmargin.errors import InputError
 from maxmargin.inputs import positive_number
 from maxmargin.models.model import Model, Training
 from maxmargin.models.scaling import Scaling
-from maxmargin.positions import InputError
 from maxmargin.problem import check_penalty
 from maxmargin.solution import History, Solution, Status
 from maxmargin.svm import LinearSVC

@@ -18,10 +18,10 @@ import numpy as np
 
 from maxmargin.data import DataError, tensors
 from maxmargin.data.files import atomic_write, open_plain
+from maxmargin.errors import InputError
 from maxmargin.models.document import ModelFileError, check_shapes, document_of, model_from
 from maxmargin.models.model import Model, Training, trained_on
 from maxmargin.models.scaling import Scaling
-from maxmargin.positions import InputError
 from maxmargin.svm import LinearSVC
 
 FORMAT, FORMAT_VERSION = "maxmargin", "1"

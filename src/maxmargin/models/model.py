@@ -13,8 +13,9 @@ from maxmargin.certificates import OptimalityCertificate
 from maxmargin.data import DataError, Encoding, Table, digest
 from maxmargin.data.labels import as_classes, label_text
 from maxmargin.data.table import shortened
+from maxmargin.errors import InputError
 from maxmargin.models.scaling import Scaling
-from maxmargin.positions import InputError, check_positions
+from maxmargin.positions import check_positions
 from maxmargin.svm import LinearSVC
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.positions import InputError
+from maxmargin.errors import InputError
 
 Vector = NDArray[np.float64]
 

@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 import maxmargin._core as _core
+from maxmargin.errors import InputError
 from maxmargin.kernels import GramRows, make_kernel
 from maxmargin.online.base import Course, Order, Vector, largest_squared_norm
 from maxmargin.online.dual import dual_pass
 from maxmargin.online.linear import LinearRule, OnlineRegressor, StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
-from maxmargin.positions import InputError
 from maxmargin.runtime import Execution
 from maxmargin.space import Rows
 

@@ -15,11 +15,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 import maxmargin._core as _core
+from maxmargin.errors import InputError
 from maxmargin.estimators import ConvergenceWarning, VersionedState, warn
 from maxmargin.inputs import positive_number, truth_value
 from maxmargin.online.memory import Memory
 from maxmargin.online.trace import Recorder
-from maxmargin.positions import InputError, shown
+from maxmargin.positions import shown
 from maxmargin.runtime import Watch
 from maxmargin.space import Rows
 from maxmargin.undisturbed import refuse_changes

@@ -20,8 +20,8 @@ import maxmargin._core as _core
 from maxmargin.data import DataError, tensors
 from maxmargin.data.files import atomic_write, open_plain
 from maxmargin.data.seal import is_seal
+from maxmargin.errors import InputError
 from maxmargin.online.memory import COUNTS, VOTERS, Memory, shape_of
-from maxmargin.positions import InputError
 
 FREE = ("max_seconds", "verbose")  # parameters that do not change what is learned
 FORMAT, FORMAT_VERSION = "maxmargin checkpoint", "1"

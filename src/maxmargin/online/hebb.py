@@ -9,13 +9,13 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin.errors import InputError
 from maxmargin.estimators import ConvergenceWarning, check_names, checked_for_scores, warn
 from maxmargin.inputs import check_rows, refuse_sparse
 from maxmargin.online.base import Course, largest_squared_norm
 from maxmargin.online.linear import LinearRule, store_course
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
-from maxmargin.positions import InputError
 from maxmargin.space import Rows
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 
 import maxmargin._core as _core
+from maxmargin.errors import InputError
 from maxmargin.estimators import check_names, checked_for_scores, one_column, require_targets
 from maxmargin.inputs import LabelledRows, number_in
 from maxmargin.kernels import GramRows, Precomputed, make_kernel
@@ -17,7 +18,6 @@ from maxmargin.online.dual import dual_pass
 from maxmargin.online.labels import machines_of, signed_labels
 from maxmargin.online.linear import store_course
 from maxmargin.online.memory import Memory
-from maxmargin.positions import InputError
 from maxmargin.runtime import Watch
 from maxmargin.space import Rows
 from maxmargin.theory.mistake_bounds import Bound, novikoff

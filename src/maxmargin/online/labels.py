@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.positions import InputError, as_array, shown
+from maxmargin.errors import InputError
+from maxmargin.positions import as_array, shown
 
 
 def machines_of(classes: NDArray[Any]) -> int:

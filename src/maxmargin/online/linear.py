@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 
 import maxmargin._core as _core
+from maxmargin.errors import InputError
 from maxmargin.estimators import check_names, checked_for_scores, one_column, require_targets
 from maxmargin.foreign import LinearClassifierMixin
 from maxmargin.inputs import LabelledRows, check_rows, check_targets, number_in
@@ -18,7 +19,6 @@ from maxmargin.online.labels import declared_classes, known_labels, signed_label
 from maxmargin.online.memory import Memory, refuse_two_starts, same_kind, set_start
 from maxmargin.online.steps import Steps
 from maxmargin.online.trace import Recorder
-from maxmargin.positions import InputError
 from maxmargin.runtime import Watch
 from maxmargin.space import Rows
 

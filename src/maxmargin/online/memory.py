@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.positions import InputError, shown
+from maxmargin.errors import InputError
+from maxmargin.positions import shown
 
 VOTERS = ("W", "B", "votes")  # arrays that grow with the hyperplanes that have a vote
 COUNTS = ("n_seen", "n_steps", "n_mistakes", "n_corrections")

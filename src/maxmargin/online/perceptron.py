@@ -8,12 +8,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin.errors import InputError
 from maxmargin.inputs import number_in, positive_number
 from maxmargin.online.base import largest_squared_norm
 from maxmargin.online.bounded import NovikoffBound
 from maxmargin.online.linear import OnlineClassifier, StartedClassifier
 from maxmargin.online.memory import Memory
-from maxmargin.positions import InputError
 from maxmargin.space import Rows
 from maxmargin.theory.mistake_bounds import Bound, extended_space, freund_schapire
 

@@ -9,12 +9,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
 import maxmargin._core as _core
+from maxmargin.errors import InputError
 from maxmargin.online.base import Course, Vector, largest_squared_norm, whole_number
 from maxmargin.online.bounded import NovikoffBound
 from maxmargin.online.linear import OnlineClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
-from maxmargin.positions import InputError
 from maxmargin.space import Rows
 
 MOST_PACKED = 256  # columns: longer rows are read fast enough as they are

@@ -10,13 +10,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 import maxmargin._core as _core
+from maxmargin.errors import InputError
 from maxmargin.inputs import check_rows, number_in
 from maxmargin.online.base import Course, Vector
 from maxmargin.online.labels import known_labels, machines_of
 from maxmargin.online.linear import StartedClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
-from maxmargin.positions import InputError
 from maxmargin.space import Rows
 
 NEEDS_START = "margin=0 needs weights to start from (coef_init of fit, not all 0): w = 0 has every ⟨w, z⟩ = 0 already"

@@ -6,8 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from maxmargin.errors import InputError
 from maxmargin.inputs import number_in, positive_number
-from maxmargin.positions import InputError
 
 SCHEDULES = ("constant", "inverse", "optimal", "performance")
 

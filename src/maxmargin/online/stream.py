@@ -15,11 +15,11 @@ from numpy.typing import ArrayLike
 
 from maxmargin.data import Batches, DataError, open_batches, survey
 from maxmargin.data.seal import Seal
+from maxmargin.errors import InputError
 from maxmargin.estimators import ConvergenceWarning, warn
 from maxmargin.inputs import number_in
 from maxmargin.online.base import whole_number
 from maxmargin.online.checkpoint import Checkpoint
-from maxmargin.positions import InputError
 from maxmargin.runtime import Watch
 from maxmargin.space.rows import arrays_of
 

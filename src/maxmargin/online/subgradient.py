@@ -8,11 +8,11 @@ from typing import Any
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin.errors import InputError
 from maxmargin.inputs import number_in
 from maxmargin.online.base import Course
 from maxmargin.online.linear import OnlineRegressor, StartedClassifier
 from maxmargin.online.steps import Steps
-from maxmargin.positions import InputError
 
 LOSSES = ("hinge", "logistic", "exponential")
 TUBES = {"epsilon_insensitive": "tube", "squared_tube": "squared_tube"}

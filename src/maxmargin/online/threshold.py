@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from maxmargin.positions import InputError
+from maxmargin.errors import InputError
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import maxmargin._core as _core
+from maxmargin.errors import InputError
 from maxmargin.estimators import ConvergenceWarning, warn
 from maxmargin.inputs import positive_number
 from maxmargin.online.base import Course, Vector
 from maxmargin.online.linear import OnlineClassifier
 from maxmargin.online.memory import Memory
 from maxmargin.online.steps import Steps
-from maxmargin.positions import InputError
 from maxmargin.space import Rows
 from maxmargin.theory.mistake_bounds import Bound, winnow
 

@@ -27,8 +27,8 @@ from numpy.typing import ArrayLike, NDArray
 import maxmargin._core as _core
 from maxmargin.certificates import OptimalityCertificate
 from maxmargin.certificates.rounding import UNIT, Interval, combination_off, square_norm
+from maxmargin.errors import InputError
 from maxmargin.inputs import positive_number
-from maxmargin.positions import InputError
 from maxmargin.problem import Problem
 from maxmargin.process import KeptMemory
 from maxmargin.runtime import Execution, Watch, effective_threads

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.positions import InputError
+from maxmargin.errors import InputError
 
 Rows = NDArray[np.int64]
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
 
+from maxmargin.errors import InputError
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
 from maxmargin.solution import History, Solution, Status
@@ -274,7 +275,7 @@ def make_solver(
         return automatic(problem, seed=seed, **options)
     lacks = SOLVERS[name].lacks(problem)
     if lacks:
-        raise ValueError(
+        raise InputError(
             f"solver={name!r} cannot solve loss {problem.loss.name!r} with penalty {problem.penalty!r}: it needs "
             f"{lacks}; use 'auto' or one of {supported(problem)}"
         )

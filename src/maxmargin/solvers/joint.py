@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
+from maxmargin.errors import InputError
 from maxmargin.inputs import LabelledRows
 from maxmargin.problem import costs_of
 from maxmargin.process import blas_guard
@@ -90,7 +91,7 @@ def make_joint_solver(solver: str, loss: str, **options: Any) -> JointMachine:
     """The solver of joint machines; it has no alternatives to choose from."""
     able = ("auto", "newton") if loss == "multinomial" else ("auto", "dual_cd", "newton")
     if solver not in able:
-        raise ValueError(f"solver={solver!r} cannot solve multi_class={loss!r}; use one of {able}")
+        raise InputError(f"solver={solver!r} cannot solve multi_class={loss!r}; use one of {able}")
     return JointMachine(**options)
 
 

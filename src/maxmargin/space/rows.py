@@ -14,6 +14,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
+from maxmargin.errors import InputError
 from maxmargin.kept import Kept, kept_property
 from maxmargin.process import borrowed_blas
 from maxmargin.runtime import Execution
@@ -225,9 +226,9 @@ class Rows:
 
 
 def in_memory(space: Space) -> Rows:
-    """The rows themselves, for whoever needs the core's view of them; TypeError for rows of another kind."""
+    """The rows themselves, for whoever needs the core's view of them; an error for rows of another kind."""
     if not isinstance(space, Rows):
-        raise TypeError(f"rows in this memory are needed, not {type(space).__name__}")
+        raise InputError(f"rows in this memory are needed, not {type(space).__name__}")
     return space
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 
+from maxmargin.errors import InputError
 from maxmargin.estimators import VersionedState, check_names, checked_for_scores, one_column, require_targets
 from maxmargin.foreign import LinearClassifierMixin
 from maxmargin.inputs import (
@@ -21,7 +22,7 @@ from maxmargin.inputs import (
     number_in,
     truth_value,
 )
-from maxmargin.positions import InputError, as_array
+from maxmargin.positions import as_array
 from maxmargin.space import Rows
 from maxmargin.squares.centred import Matrix, Vector
 from maxmargin.undisturbed import undisturbed

@@ -13,7 +13,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.positions import InputError
+from maxmargin.errors import InputError
 from maxmargin.space import Rows
 
 Vector = NDArray[np.float64]

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 
+from maxmargin.errors import InputError
 from maxmargin.estimators import VersionedState, check_names, checked_for_scores, one_column, require_targets, warn
 from maxmargin.foreign import LinearClassifierMixin
 from maxmargin.inputs import LabelledRows, check_sizes, number_in
-from maxmargin.positions import InputError, shown
+from maxmargin.positions import shown
 from maxmargin.squares.base import check_solution
 from maxmargin.squares.centred import Vector
 from maxmargin.squares.discriminant import ClassScatter, best_direction, equal_density

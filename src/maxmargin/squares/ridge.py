@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from maxmargin.positions import InputError, shown
+from maxmargin.errors import InputError
+from maxmargin.positions import shown
 from maxmargin.space import Rows
 from maxmargin.squares.base import Found, LinearClassifier, LinearMachine, LinearRegressor, check_alpha
 from maxmargin.squares.centred import CentredRows, Matrix, Vector, centred, centred_rows, kept_rows

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 
+from maxmargin.errors import InputError
 from maxmargin.estimators import ConvergenceWarning, VersionedState, warn
 from maxmargin.foreign import CallbackSupportMixin, SparseCoefMixin
 from maxmargin.inputs import positive_number
@@ -45,11 +46,11 @@ class CertifiedMachine(VersionedState, CallbackSupportMixin, SparseCoefMixin, Ba
         if self.max_seconds is not None:
             positive_number("max_seconds", self.max_seconds)
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral) or int(self.max_iter) < 1:
-            raise ValueError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}")
+            raise InputError(f"max_iter must be a whole number of at least 1, got {self.max_iter!r}")
         if not isinstance(self.verbose, Real) or self.verbose < 0:
-            raise ValueError(f"verbose must be a number of at least 0, got {self.verbose!r}")
+            raise InputError(f"verbose must be a number of at least 0, got {self.verbose!r}")
         if not isinstance(self.solver, str) or (self.solver != "auto" and self.solver not in SOLVERS):
-            raise ValueError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, got {self.solver!r}")
+            raise InputError(f"solver must be 'auto' or one of {sorted(SOLVERS)}, got {self.solver!r}")
         if self.penalize_intercept and not self.fit_intercept:
             self._no_effect("penalize_intercept", "there is no bias with fit_intercept=False")
         elif self.intercept_scaling != 1 and not self.penalize_intercept:
@@ -57,7 +58,7 @@ class CertifiedMachine(VersionedState, CallbackSupportMixin, SparseCoefMixin, Ba
 
     def _check_dual(self) -> None:
         if self.dual not in ("auto", True, False):
-            raise ValueError(f"dual must be 'auto', True or False, got {self.dual!r}")
+            raise InputError(f"dual must be 'auto', True or False, got {self.dual!r}")
         if self.dual != "auto":
             self._no_effect("dual", "every solver here works on the primal and the dual at once")
 

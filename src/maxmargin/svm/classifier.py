@@ -19,6 +19,7 @@ from maxmargin.certificates import (
     judge_separability,
     through_origin,
 )
+from maxmargin.errors import InputError
 from maxmargin.estimators import one_column
 from maxmargin.foreign import LinearClassifierMixin, forget_listeners, ovr_decision_function
 from maxmargin.inputs import LabelledRows, check_weights, positive_number
@@ -59,7 +60,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
 
     def _fit(self, X: Any, y: Any, sample_weight: ArrayLike | None) -> Any:
         if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None")
+            raise InputError(f"{type(self).__name__} requires y to be passed, but the target y is None")
         progress = FitProgress(self, self.verbose, self.tol)
         y = one_column(y)
         loss = self._loss()
@@ -274,11 +275,11 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         scores = np.asarray(self.decision_function(X))
         labels = np.asarray(y).ravel()
         if labels.shape != scores.shape[:1]:
-            raise ValueError(f"y must have one label per row of X: {scores.shape[0]} rows, {labels.size} labels")
+            raise InputError(f"y must have one label per row of X: {scores.shape[0]} rows, {labels.size} labels")
         unknown = ~np.isin(labels, self.classes_)
         if unknown.any():
             i = int(np.flatnonzero(unknown)[0])
-            raise ValueError(f"y[{i}] is {labels[i]!r}, which is none of the classes {self.classes_.tolist()}")
+            raise InputError(f"y[{i}] is {labels[i]!r}, which is none of the classes {self.classes_.tolist()}")
         position = np.searchsorted(self.classes_, labels)
         if scores.ndim == 1:
             return np.asarray((2.0 * position - 1.0) * scores)
@@ -329,14 +330,14 @@ def separated_anyway(task: Task, solution: Solution, labels: dict[str, Any], n_r
     if not problem.bias.value:
         where, (w, b) = " through the origin", through_origin(X, y, max_seconds=60.0)
     if w is None:
-        raise ValueError(
+        raise InputError(
             f"C=inf asks for a hyperplane{where} without any slack. None was found, and the proof that there is none "
             "could not be computed: the classes nearly touch, or there are too many rows. Scale the columns, or use a "
             "finite C."
         )
     found = separating(problem, replace(solution, w=w, b=b))
     if found is None:
-        raise ValueError(
+        raise InputError(
             f"C=inf asks for a hyperplane without any slack. One{where} separates the classes, proven in exact "
             "arithmetic, but they lie so close for the size of the numbers that rounding hides the largest margin. "
             "Subtract a constant from columns with an offset, scale the columns, or use a finite C."

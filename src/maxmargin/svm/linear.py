@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils.metaestimators import available_if
 
+from maxmargin.errors import InputError
 from maxmargin.foreign import with_callbacks
 from maxmargin.losses import Loss
 from maxmargin.problem import margin_loss
@@ -185,19 +186,19 @@ class LinearSVC(LinearClassifier):
         self._check_common()
         self._check_dual()
         if self.multi_class not in SCHEMES:
-            raise ValueError(f"multi_class must be one of {SCHEMES}, got {self.multi_class!r}")
+            raise InputError(f"multi_class must be one of {SCHEMES}, got {self.multi_class!r}")
         if margin_loss(self.loss).name == "logistic":
-            raise ValueError("loss='logistic' belongs to maxmargin.LogisticRegression")
+            raise InputError("loss='logistic' belongs to maxmargin.LogisticRegression")
         if self.multi_class == "crammer_singer":
             self._check_joint()
 
     def _check_joint(self) -> None:
         if self.penalty != "l2":
-            raise ValueError("multi_class='crammer_singer' has penalty='l2' only")
+            raise InputError("multi_class='crammer_singer' has penalty='l2' only")
         if np.inf == self.C:
-            raise ValueError("multi_class='crammer_singer' needs a finite C; use 'ovr' for the hard margin")
+            raise InputError("multi_class='crammer_singer' needs a finite C; use 'ovr' for the hard margin")
         if self.loss not in ("hinge", "squared_hinge", 1, 1.0):
-            raise ValueError(f"multi_class='crammer_singer' has the hinge loss only, got loss={self.loss!r}")
+            raise InputError(f"multi_class='crammer_singer' has the hinge loss only, got loss={self.loss!r}")
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Vector:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from maxmargin.errors import InputError
 from maxmargin.foreign import with_callbacks
 from maxmargin.losses import LOSSES, Loss
 from maxmargin.process import KeptMemory
@@ -144,9 +145,9 @@ class LogisticRegression(LinearClassifier):
         """
         self._check_common()
         if self.multi_class not in SCHEMES:
-            raise ValueError(f"multi_class must be one of {SCHEMES}, got {self.multi_class!r}")
+            raise InputError(f"multi_class must be one of {SCHEMES}, got {self.multi_class!r}")
         if self.multi_class == "multinomial" and self.penalty != "l2":
-            raise ValueError("multi_class='multinomial' has penalty='l2' only; use 'ovr' or 'ovo'")
+            raise InputError("multi_class='multinomial' has penalty='l2' only; use 'ovr' or 'ovo'")
         with KeptMemory():
             machine: LogisticRegression = self._fit(X, y, sample_weight)
         return machine

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from maxmargin.certificates import OptimalityCertificate
+from maxmargin.errors import InputError
 from maxmargin.estimators import one_column
 from maxmargin.foreign import with_callbacks
 from maxmargin.positions import check_positions
@@ -151,7 +152,7 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
         self._check_common()
         self._check_dual()
         if y is None:
-            raise ValueError("LinearSVR requires y to be passed, but the target y is None")
+            raise InputError("LinearSVR requires y to be passed, but the target y is None")
         with KeptMemory():
             return self._fit(X, y, sample_weight)
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog, minimize_scalar
 
 from maxmargin.certificates import judge_separability
+from maxmargin.errors import InputError
 from maxmargin.inputs import LabelledRows, number_in, positive_number
-from maxmargin.positions import InputError
 from maxmargin.problem import Problem, costs_of, margin_loss
 from maxmargin.solution import Status
 from maxmargin.solvers import make_solver
