@@ -16,6 +16,7 @@ from maxmargin.process import blas_guard
 from maxmargin.runtime import Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.claims import AIM, claim
+from maxmargin.solvers.multipliers import SMALLEST
 from maxmargin.solvers.newton import Newton
 from maxmargin.solvers.points import Point
 from maxmargin.solvers.run import Run, settled
@@ -24,6 +25,7 @@ from maxmargin.space.systems import Breakdown, Cholesky
 Vector = NDArray[np.float64]
 
 MOST_COLUMNS = 1000
+WEAK = 1e-12  # a ridge that keeps the bias determined, beside the costs
 MOST_STEPS = 12  # to the next C: a path of more is better begun afresh
 FRESH, HALVED = 0.1, 0.5  # the gap must fall by this in a step with the old matrix, and with a new one
 
@@ -104,7 +106,7 @@ class Chord:
         g = np.zeros(len(H))
         g[:d] = C * self.induced - self.w
         if unit.bias.value:
-            H[d, d] += 1e-12 * C * float(unit.cost.sum()) + 1e-280
+            H[d, d] += WEAK * C * float(unit.cost.sum()) + SMALLEST
         try:
             v = Cholesky(H).solve(g)
         except Breakdown:

@@ -41,6 +41,8 @@ SETTLED = 0.1  # of the first violation: the active rows agree, and then each ti
 SCREENED = 1e-2  # a gap from which multipliers can be proven
 SLOW = (50, 300)  # epochs after which a gap that has not halved since the last look is slow; nearly orthogonal rows
 MOST_POLISH_STEPS = 400
+HALVED = 0.5  # what a gap should fall by from look to look
+ASK_AGAIN, LEAST_ASK = 0.1, 1e-12  # of the gap at which a polish failed: the next one waits for that
 CHEAP_POLISH = 0.1 * prices.SECOND  # a polish that costs no more, or half of what was spent, is taken at once
 TOTAL_STEPS = 60.0  # of a polish with rounds of multipliers; 10 of a smooth loss
 SMOOTH_STEPS = 10.0
@@ -191,7 +193,7 @@ class _Descent:
             stopped = run.report(point.gap)
             if stopped in STOPPED:
                 return Status.CONVERGED if run.reached else stopped
-            slow = epochs >= SLOW[self.orthogonal] and point.gap > 0.5 * previous
+            slow = epochs >= SLOW[self.orthogonal] and point.gap > HALVED * previous
             previous = point.gap
             cheap = self._is_cheap(point, epochs)
             if point.gap <= run.aim and (not cheap or settings.tol > LOOSE):
@@ -202,7 +204,7 @@ class _Descent:
                 stopped = run.stop()  # perhaps within the polish
                 if not settings.patient or stopped in STOPPED:
                     return stopped or Status.NUMERICAL_LIMIT
-                ask, previous = max(0.1 * min(ask, point.gap), 1e-12), np.inf
+                ask, previous = max(ASK_AGAIN * min(ask, point.gap), LEAST_ASK), np.inf
                 self.descent = self._begin(run.best.alpha)
             else:
                 self._screen()

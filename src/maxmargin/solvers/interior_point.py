@@ -40,9 +40,12 @@ EARLY_STEPS, POLISH_STEPS = 40, 200  # of the polish on the way, and at the end 
 POLISHED = 1e-10  # a gap after which no iteration is needed
 EXACT = 1e-12  # a gap that no polish improves
 WARM = 0.5  # a gap of a start that is worth more than the middle of the box
+SURELY = 0.5  # of the gap asked for: the estimate is a little optimistic
 MOST_MISSES = 6  # times that the certified gap may be larger than the estimate promised
 TINY_STEP, MOST_TINY_STEPS = 1e-3, 5  # in a row: the iterate sticks to the boundary
 LONG_STEP = 0.95  # a direction that needs no correction
+WORTHWHILE = 0.02  # of a step: a correction that lengthens it by less is the last
+BEYOND, A_LITTLE = 1.3, 0.1  # a correction aims at a step so much longer (Gondzio)
 INSIDE = 0.99  # of the way to the boundary
 
 
@@ -312,7 +315,7 @@ class _InteriorPoint:
                 self._certify(iterate)
                 if self._polish(EARLY_STEPS):
                     return Status.CONVERGED
-            if gap <= 0.5 * run.aim * 0.1**misses:
+            if gap <= SURELY * run.aim * 0.1**misses:
                 if self._certify(iterate) <= run.aim:
                     return Status.CONVERGED
                 misses += 1
@@ -346,9 +349,9 @@ class _InteriorPoint:
             if step > LONG_STEP:
                 break
             iterate.duplicate_direction()
-            iterate.barriers[0].recentre(min(1.0, 1.3 * step + 0.1), aim, how.n_threads)
+            iterate.barriers[0].recentre(min(1.0, BEYOND * step + A_LITTLE), aim, how.n_threads)
             other, longer = iterate.direction(system, how)
-            if longer < step + 0.02:
+            if longer < step + WORTHWHILE:
                 iterate.swap()
                 break
             dv, step = other, longer

@@ -41,6 +41,9 @@ Vector = NDArray[np.float64]
 CHEAP = 0.3 * prices.SECOND  # Newton's method to rounding level is worth that
 FIRST_LOOK = 10  # epochs before the gap is computed for the first time
 SLOW, STUCK = 150, 1000  # epochs after which others are thought of, and after which a gap that stands still is stuck
+STILL = 0.9  # a gap that falls no more than that from look to look stands still
+SETTLED = 0.1  # of the first violation: the active rows agree, and then each time a tenth of that
+SLOWEST, FARTHEST = 0.1, 50.0  # power with which a gap falls at least, and ln of the epochs that are foreseen at most
 NEWTON_STEPS = 400  # of the hinge's rounds; unmeasured beyond their power of ten
 CG_STEPS = 60  # of conjugate gradients, both ways, for a Newton step; unmeasured
 EPOCH, STEP, PER_SCORE = 1e4, 3e5, 100.0  # what an epoch and a Newton step cost besides, and one score of a step
@@ -206,7 +209,7 @@ class _Joint:
             if stopped is not None:
                 return stopped
             needed = epochs_needed(looks, run.aim)
-            stuck = epochs >= STUCK and point.gap > 0.9 * looks[-2][1]
+            stuck = epochs >= STUCK and point.gap > STILL * looks[-2][1]
             if tried and stuck:
                 return Status.NUMERICAL_LIMIT  # neither method gains any more
             to_go = epoch_cost(problem, state.take_visited()) * (needed - epochs)
@@ -231,8 +234,8 @@ def epochs_needed(looks: list[tuple[int, float]], tol: float) -> float:
     if len(looks) < 3:
         return 2.0 * epochs
     before, then = looks[-3]
-    power = math.log(then / gap) / math.log(epochs / before) if 0.0 < gap < then < math.inf else 0.1
-    return epochs * math.exp(min(math.log(gap / tol) / max(power, 0.1), 50.0))
+    power = math.log(then / gap) / math.log(epochs / before) if 0.0 < gap < then < math.inf else SLOWEST
+    return epochs * math.exp(min(math.log(gap / tol) / max(power, SLOWEST), FARTHEST))
 
 
 def epoch_cost(problem: JointProblem, visited: float) -> float:
@@ -256,7 +259,7 @@ class _DescentState:
         n, k, bias = problem.n_rows, problem.n_classes, problem.bias
         self.alpha = np.zeros((n, k)) if start is None else start.alpha.copy()
         self.W = np.ascontiguousarray(problem.space.combine_all(self.alpha, run.sure).T)
-        self.sums, self.settled = self.alpha.sum(axis=0), 0.1
+        self.sums, self.settled = self.alpha.sum(axis=0), SETTLED
         self.visited: list[float] = []
         self.gain = bias.value**2 if bias.penalised else 0.0
         if bias.free:
@@ -277,7 +280,7 @@ class _DescentState:
             self.centre += self.gain * self.sums
         if violation <= self.settled:
             if self.joint.n_active == self.problem.n_rows:
-                self.settled *= 0.1
+                self.settled *= SETTLED
             self.joint.unshrink()
 
     def take_visited(self) -> float:

@@ -16,7 +16,16 @@ from numpy.typing import NDArray
 from maxmargin.runtime import Execution
 from maxmargin.solvers.joint_point import JointPoint, JointProblem, certified
 from maxmargin.solvers.line_search import exact_step
-from maxmargin.solvers.multipliers import EXACT, FAR, GROWTH, LARGEST_SIGMA
+from maxmargin.solvers.multipliers import (
+    EXACT,
+    FAR,
+    GROWTH,
+    LARGEST_SIGMA,
+    RESOLVED,
+    ROCKAFELLAR,
+    ROUGHLY,
+    SMALLEST,
+)
 from maxmargin.solvers.run import Run
 from maxmargin.space import prices
 from maxmargin.space.conjugate_gradients import conjugate_gradients
@@ -26,6 +35,11 @@ Vector = NDArray[np.float64]
 
 LARGEST_DIRECT = 1500  # unknowns whose equations are formed: a matrix of 18 MB
 FORCING, MOST_CG_STEPS = 1e-2, 300  # of conjugate gradients
+WEAK, LIKE_SIGMA = (
+    1e-9,
+    1e-6,
+)  # a ridge that keeps the biases determined, beside sigma; of the costs, without one
+BELOW_ROUNDING = 1e-18  # of Σ |alpha| ‖x‖: a gradient that no step makes smaller
 PATIENCE = 4  # rounds without progress
 IDLE = (60, 12)  # steps in a row that promise no less than one before: far from the gap asked for, and within it
 
@@ -177,10 +191,10 @@ class JointSecondOrder:
         """Newton's method on psi; W and b are moved in place, the multipliers there are returned."""
         problem, bias = self.problem, self.problem.bias
         scores = self._scores(W, b, self.how)
-        rounding = 1e-18 * float(np.abs(anchor).sum(axis=1) @ np.sqrt(problem.squared_norms))
+        rounding = BELOW_ROUNDING * float(np.abs(anchor).sum(axis=1) @ np.sqrt(problem.squared_norms))
         # Whatever holds the biases is missing from the balance of the classes; mending that costs accuracy.
-        size_of = curve.sigma if isinstance(curve, _Hinge) else 1e-6 * float(problem.cost.max())
-        ridge = 1e-9 * size_of + 1e-280
+        size_of = curve.sigma if isinstance(curve, _Hinge) else LIKE_SIGMA * float(problem.cost.max())
+        ridge = WEAK * size_of + SMALLEST
         centre, smallest, idle = b.copy(), math.inf, 0
         while True:
             alpha = curve.multipliers(scores)
@@ -214,8 +228,8 @@ class JointSecondOrder:
     def _enough(self, curve: Curve, alpha: Vector, anchor: Vector) -> float:
         """A gain too small to go on for: beside the multipliers' own movement, or beside the gap that is asked for."""
         if isinstance(curve, _Hinge):
-            return 1e-2 * float(((alpha - anchor) ** 2).sum()) / curve.sigma
-        return (1e-12 if self.direct else 0.1 * self.tol) * abs(self.best.primal)
+            return ROCKAFELLAR**2 * float(((alpha - anchor) ** 2).sum()) / curve.sigma
+        return (RESOLVED if self.direct else ROUGHLY * self.tol) * abs(self.best.primal)
 
     def _direction(self, curve: Curve, g_W: Vector, g_b: Vector, ridge: float) -> tuple[Vector, Vector]:
         bias = self.problem.bias

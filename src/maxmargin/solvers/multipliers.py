@@ -36,6 +36,27 @@ Vector = NDArray[np.float64]
 # in the first round. The nearer the start, the larger. Unmeasured beyond their powers of ten.
 FAR, USUAL, NEAR = 10.0, 100.0, 1000.0
 EXACT = 1e-13  # a relative gap that rounding explains
+RESOLVED, LATE, EARLY = (
+    1e-12,
+    1e-5,
+    0.1,
+)  # residuals asked of active rows: of rounding from that gap on, else of the gap
+IDLE, HARD = (
+    1e-6,
+    1e-4,
+)  # violations below which halving is not waited for, and above which many steps mean a hard round
+STILL, FLAT = 0.9, 1e-6  # a gradient that falls no more than that, beside ‖w‖: rounding keeps it
+ROCKAFELLAR = 0.1  # of the multipliers' own movement: a gradient that small ends a round
+LAST, ROUGHLY, AT_ROUNDING = (
+    1e-3,
+    0.1,
+    1e-15,
+)  # of the gap asked for, to which the primal is minimised: squared next time;
+# where steps are dear; where they cost nothing
+BALANCED = 1e-6  # of Σ |pi|: an imbalance that the best bias takes up
+WEAK, SMALLEST = 1e-10, 1e-280  # a ridge that keeps the bias determined, beside sigma; and where nothing is active
+WHOLE, NEARLY_WHOLE = 1e-10, 0.1  # of the first slope: what a full step may leave, of quadratics and of other curves
+LOOSEST = 0.1  # residual of conjugate gradients far from the minimum
 EASY = 10  # Newton steps: after a round of more, a much larger sigma would begin with hundreds of short steps
 GROWTH, GENTLE = 10.0, 2.0  # of sigma from round to round, after an easy and a hard one
 LARGEST_SIGMA = 1e12  # times the largest cost: beyond, rounding decides
@@ -89,7 +110,7 @@ class MethodOfMultipliers:
             # The best point has the least relative gap. Where its dual value is below zero, the next round's may be
             # nearer in value and still not be better: that is progress once only.
             before, closest = self.best.gap, min(closest, self.best.primal - self.best.dual)
-            ask = 1e-12 if before < 1e-5 and self.exact else 0.1 * min(before, ask)
+            ask = RESOLVED if before < LATE and self.exact else EARLY * min(before, ask)
             # Scores are off by the root of the gap, and so many rows are in doubt.
             by_gap = max(FIRST_LOOK, GAP_FACTOR * math.sqrt(before)) if before < 0.1 else 1.0
             fraction = by_gap if fraction is None else fraction
@@ -178,7 +199,7 @@ class MethodOfMultipliers:
                 return before < math.inf
             moved = float(np.abs(work.alpha - anchor).max()) if len(anchor) else 0.0
             violation = moved / work.largest_sigma  # the largest residual among active rows
-            idle = violation > 0.5 * before and violation < 1e-6 and work.largest_sigma > largest
+            idle = violation > 0.5 * before and violation < IDLE and work.largest_sigma > largest
             if violation <= ask or idle:
                 return True
             if not self.exact:
@@ -187,7 +208,7 @@ class MethodOfMultipliers:
                     return True
                 work.certified = None
             before = violation
-            hard = self.steps - begun > EASY and violation > 1e-4  # near the end only large sigma resolve the rest
+            hard = self.steps - begun > EASY and violation > HARD  # near the end only large sigma resolve the rest
             work.sigma = work.sigma * (GENTLE if hard else GROWTH)
             if work.largest_sigma > LARGEST_SIGMA * largest:
                 return True
@@ -204,7 +225,7 @@ class MethodOfMultipliers:
         limit = min(self.max_steps, self.steps + most)
         bias, d, curve = self.problem.bias, len(work.w), self._curve(work, anchor)
         # A proximal term keeps the bias determined while nothing is active; rounds of multipliers remove it again.
-        ridge = 1e-10 * work.largest_sigma if bias.free and self.rounds else 0.0
+        ridge = WEAK * work.largest_sigma if bias.free and self.rounds else 0.0
         centre, d_scores = work.b, np.empty_like(work.scores)
         gradient = np.empty(d + (bias.value != 0.0))
         before, step, best_size, first, rough = np.zeros(0), 0.0, math.inf, 0.0, False
@@ -222,8 +243,8 @@ class MethodOfMultipliers:
             size = math.sqrt(float(gradient[:d] @ gradient[:d]))
             if self._small(gradient, size, at, work):
                 return True
-            settled = not self.rounds and not rough and step == 1.0 and size > 0.9 * best_size
-            if settled and size < 1e-6 * float(np.linalg.norm(work.w)):
+            settled = not self.rounds and not rough and step == 1.0 and size > STILL * best_size
+            if settled and size < FLAT * float(np.linalg.norm(work.w)):
                 return True  # rounding keeps it from falling any further
             best_size = min(size, best_size)
             if self._ended(limit):
@@ -238,7 +259,7 @@ class MethodOfMultipliers:
                 return False
             rough = system.iterative or thin is not D
             if isinstance(system, ConjugateGradients):  # far from the minimum exact steps would be wasted
-                system.forcing = min(0.1, size / first)
+                system.forcing = min(LOOSEST, size / first)
             dw, db, step = self._step(work, curve, system, gradient, ridge, centre, d_scores)
             work.w += step * dw
             work.b += step * db
@@ -248,7 +269,7 @@ class MethodOfMultipliers:
                 return False
 
     def _system(self, work: WorkingSet, D: Vector, ridge: float) -> NewtonSystem | None:
-        damping = ridge if self.rounds else 1e-15 * float(self.problem.cost.sum()) + 1e-280
+        damping = ridge if self.rounds else AT_ROUNDING * float(self.problem.cost.sum()) + SMALLEST
         system = newton_system(
             work.rows, D, self.problem.bias, self.how, bias_ridge=damping, cache=work.cache,
             normal=work.normal if self.problem.loss.has_box else None, iterative=self._may_iterate(work.rows),
@@ -284,14 +305,14 @@ class MethodOfMultipliers:
         size_b = abs(float(gradient[d])) if len(gradient) > d else 0.0
         if self.rounds:
             # Rockafellar's criterion: the gradient need only be small beside the multipliers' own movement.
-            movement = 0.1 * math.sqrt(at.moved / work.largest_sigma)
+            movement = ROCKAFELLAR * math.sqrt(at.moved / work.largest_sigma)
             enough = max(movement, self.rounding)
             return size_b <= enough and size <= enough
         # For psi = primal the gap is ½‖gradient‖², once the bias is balanced, which costs no pass over the rows.
         costly = self._large or self.iterative
-        target = (0.1 if self.iterative or not self.exact else 1e-3) * self.enough if costly else 1e-15
+        target = (ROUGHLY if self.iterative or not self.exact else LAST) * self.enough if costly else AT_ROUNDING
         apart = 2.0 * target * abs(self.best.primal)
-        balanced = size_b <= 1e-6 * max(at.size, 1e-300)
+        balanced = size_b <= BALANCED * max(at.size, 1e-300)
         balanced = balanced or (costly and size_b**2 <= apart * at.curvature)
         return size <= max(math.sqrt(apart), 4.0 * self.rounding) and balanced
 
@@ -309,7 +330,7 @@ class MethodOfMultipliers:
             along += ridge * (work.b - centre) * db
             curvature += ridge * db * db
         return exact_step(
-            lambda t: along + t * curvature - curve.slope(t), at_zero, whole=1e-10 if curve.exact else 0.1
+            lambda t: along + t * curvature - curve.slope(t), at_zero, whole=WHOLE if curve.exact else NEARLY_WHOLE
         )
 
 

@@ -34,6 +34,8 @@ Vector = NDArray[np.float64]
 MOST_ROWS = 5000  # of few rows with many columns, whose Gram matrix is held
 SAMPLE = 8  # a sample holds one row in eight
 SAMPLE_TOL = 1e-4  # of a sample's answer: the noise of the sample itself is larger
+SPARSE_UNKNOWNS = 20.0  # times the numbers of a row: columns of sparse rows that count as unknowns, at most
+PER_UNKNOWN, SPREAD = 30, 5.0  # rows of the band for each unknown, or times the root of n; unmeasured
 AROUND_THE_BAND, AROUND_A_START = 0.3, 0.1  # of the rows make the first working set
 
 
@@ -175,7 +177,7 @@ def worth_sampling(problem: Problem) -> bool:
     """Many more rows than unknowns."""
     unknowns = problem.n_cols + 1
     if problem.space.sparse:
-        unknowns = min(unknowns, int(problem.nnz / problem.n_rows * 20.0))
+        unknowns = min(unknowns, int(problem.nnz / problem.n_rows * SPARSE_UNKNOWNS))
     return problem.n_rows >= SAMPLE * max(1000, 50 * unknowns)
 
 
@@ -188,7 +190,7 @@ def sample_rows(problem: Problem) -> NDArray[np.intp]:
 def centred(problem: Problem, r: Vector) -> tuple[Vector, float]:
     """Multipliers half-way between their bounds on the margin, at a bound outside a band of rows; its width."""
     box = problem.box
-    few = min(problem.n_rows - 1, max(30 * (problem.n_cols + 1), int(5.0 * math.sqrt(problem.n_rows))))
+    few = min(problem.n_rows - 1, max(PER_UNKNOWN * (problem.n_cols + 1), int(SPREAD * math.sqrt(problem.n_rows))))
     outside = np.abs(r) - box.tube if box.tube > 0.0 else r
     width = max(float(np.partition(np.abs(outside), few)[few]), 1e-300)
     part = np.clip(0.5 + 0.5 * outside / width, 0.0, 1.0)

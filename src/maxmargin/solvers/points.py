@@ -19,6 +19,8 @@ PLAIN = Execution()  # one thread, no interrupts
 
 LOOSE = 1e-5  # who asks for less is in a hurry
 USABLE = 1e6  # times the objective of w = 0: a hyperplane above that was thrown off its way by rounding
+LITTLE = 1e-3  # of the room of a multiplier, which can take that up; of the gap, which is not worth a pass
+ROUNDING = 1e-12  # a relative gap that no hyperplane makes smaller
 ROUGH = 0.5  # a relative gap above which a point's two halves hardly belong together
 
 
@@ -53,7 +55,7 @@ def make_feasible(problem: Problem, alpha: Vector) -> Vector:
     size = np.abs(alpha)
     room = np.where(heavy, np.minimum(size, upper - size), 0.0)
     roomiest = int(room.argmax())
-    if abs(excess) <= 1e-3 * room[roomiest]:
+    if abs(excess) <= LITTLE * room[roomiest]:
         alpha[roomiest] -= math.copysign(excess, alpha[roomiest])  # multipliers at a bound stay exactly there
     elif excess != 0.0:
         total = float(size[heavy].sum())
@@ -97,7 +99,7 @@ def _apart(best: _Hyperplane, induced: Vector, bias: float, gap: float, scale: f
     difference = best.w - induced
     square = float(difference @ difference) + (((best.b - bias) / scale) ** 2 if scale else 0.0)
     proves_nothing = gap >= best.primal  # a dual value of at most 0: then any hyperplane may be better
-    return gap > 1e-12 * abs(best.primal) and (square > 1e-3 * gap or proves_nothing)
+    return gap > ROUNDING * abs(best.primal) and (square > LITTLE * gap or proves_nothing)
 
 
 @dataclass(frozen=True)

@@ -41,11 +41,14 @@ PATH_STEP = 30.0  # factor between the costs of a path
 PATH_TOL = 1e-2  # of a problem on the path: only its columns matter
 MANY_NUMBERS = 1_000_000  # in X, up to which a thousandth of the gap is asked for: the last step squares it
 STALLED = 8  # rounds in a row in which neither gap nor objective falls
+STILL, FALLING = 0.9, 1e-9  # a gap, and an objective, that fall no more than that stand still
+STEP_GOAL = 0.1  # of the gap: a working set whose model promises less is done
+MODEL_TOL = 1e-5  # of that, for every column of a model
 STEPS = 8  # of Newton's method on one working set
 SWEEPS, MOST_SWEEPS = 30, (400, 40)  # of coordinate descent on a model at a time, and in all: small and large models
 SMALL_MODEL = 300  # columns
 SWEEP = 0.3  # the price of one number of the model's matrix in a sweep, in the units of prices; unmeasured
-LEAST_DAMPING, MOST_DAMPING = 1e-12, 1e2  # of a model's diagonal
+LEAST_DAMPING, FIRST_DAMPING, MOST_DAMPING = 1e-12, 1e-6, 1e2  # of a model's diagonal
 LARGEST_FACTOR = 3000  # columns of a model whose equations are solved at once
 
 
@@ -167,12 +170,12 @@ class _Proximal:
             if stopped is not None:
                 return Status.CONVERGED if run.reached else stopped
             # Until the columns in use are found the gap says little; the objective must fall meanwhile.
-            idle = point.gap > 0.9 * before and point.primal > lowest - 1e-9 * abs(lowest)
+            idle = point.gap > STILL * before and point.primal > lowest - FALLING * abs(lowest)
             stalled = stalled + 1 if idle else 0
             if stalled >= STALLED:
                 return Status.CONVERGED if point.gap <= run.aim else Status.NUMERICAL_LIMIT
             before, lowest = min(before, point.gap), min(lowest, point.primal)
-            self._improve(self._working_set(slopes), 0.1 * point.gap * point.primal)
+            self._improve(self._working_set(slopes), STEP_GOAL * point.gap * point.primal)
 
     def _working_set(self, slopes: Vector) -> NDArray[np.intp] | slice:
         """Columns in use, and those of the steepest slope."""
@@ -214,7 +217,7 @@ class _Proximal:
 
     def _adapt_damping(self, t: float) -> None:
         """Less after a whole step, more after one that had to be cut."""
-        shrunk, grown = 0.1 * self.damping, max(1e-6, 10.0 * self.damping)
+        shrunk, grown = 0.1 * self.damping, max(FIRST_DAMPING, 10.0 * self.damping)
         self.damping = max(LEAST_DAMPING, shrunk) if t == 1.0 else min(MOST_DAMPING, grown)
 
     def _direction(self, rows: Space, w: Vector, enough: float) -> tuple[float, Vector, float]:
@@ -241,7 +244,9 @@ class _Proximal:
         H[np.arange(size), np.arange(size)] += np.maximum(self.damping * diagonal, 1e-200)
         step, product = np.zeros(size), np.zeros(size)
         for _ in range(MOST_SWEEPS[size > SMALL_MODEL]):
-            sweeps = _core.lasso_sweeps(H, g, price, v, step, product, SWEEPS, 1e-5 * enough / size, self.run.how.watch)
+            sweeps = _core.lasso_sweeps(
+                H, g, price, v, step, product, SWEEPS, MODEL_TOL * enough / size, self.run.how.watch
+            )
             self.run.how.spend(sweeps * size * size * SWEEP + prices.factor(min(size, LARGEST_FACTOR)))
             jumped = _towards_the_exact_solution(H, g, price, v, step, product)
             if jumped is None:

@@ -15,7 +15,7 @@ from maxmargin.process import blas_guard
 from maxmargin.runtime import Execution, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.multipliers import MethodOfMultipliers
-from maxmargin.solvers.points import LOOSE, Point, better, recover, recover_start
+from maxmargin.solvers.points import LOOSE, ROUNDING, Point, better, recover, recover_start
 from maxmargin.solvers.run import Run, Settings, Start
 from maxmargin.space import Rows, in_memory
 
@@ -46,7 +46,7 @@ class Span:
         """The answer as a certified point of the problem itself."""
         problem = self.problem
         point = recover(problem, answer.alpha, self.how, b=answer.b)
-        if point.gap <= max(answer.gap, 1e-12):
+        if point.gap <= max(answer.gap, ROUNDING):
             return point
         coefficients = self.span.coefficients(answer.w)
         if coefficients is None:
