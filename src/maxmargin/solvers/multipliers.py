@@ -36,23 +36,14 @@ Vector = NDArray[np.float64]
 # in the first round. The nearer the start, the larger. Unmeasured beyond their powers of ten.
 FAR, USUAL, NEAR = 10.0, 100.0, 1000.0
 EXACT = 1e-13  # a relative gap that rounding explains
-RESOLVED, LATE, EARLY = (
-    1e-12,
-    1e-5,
-    0.1,
-)  # residuals asked of active rows: of rounding from that gap on, else of the gap
-IDLE, HARD = (
-    1e-6,
-    1e-4,
-)  # violations below which halving is not waited for, and above which many steps mean a hard round
+# Residuals asked of active rows: those of rounding from the gap LATE on, else a part of the gap.
+RESOLVED, LATE, EARLY = 1e-12, 1e-5, 0.1
+# Violations: below the first halving is not waited for, above the second many steps mean a hard round.
+IDLE, HARD = 1e-6, 1e-4
 STILL, FLAT = 0.9, 1e-6  # a gradient that falls no more than that, beside ‖w‖: rounding keeps it
 ROCKAFELLAR = 0.1  # of the multipliers' own movement: a gradient that small ends a round
-LAST, ROUGHLY, AT_ROUNDING = (
-    1e-3,
-    0.1,
-    1e-15,
-)  # of the gap asked for, to which the primal is minimised: squared next time;
-# where steps are dear; where they cost nothing
+# To what part of the gap asked for the primal is minimised: as usual, where steps are dear, where they cost nothing.
+LAST, ROUGHLY, AT_ROUNDING = 1e-3, 0.1, 1e-15
 BALANCED = 1e-6  # of Σ |pi|: an imbalance that the best bias takes up
 WEAK, SMALLEST = 1e-10, 1e-280  # a ridge that keeps the bias determined, beside sigma; and where nothing is active
 WHOLE, NEARLY_WHOLE = 1e-10, 0.1  # of the first slope: what a full step may leave, of quadratics and of other curves
