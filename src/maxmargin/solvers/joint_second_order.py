@@ -35,10 +35,8 @@ Vector = NDArray[np.float64]
 
 LARGEST_DIRECT = 1500  # unknowns whose equations are formed: a matrix of 18 MB
 FORCING, MOST_CG_STEPS = 1e-2, 300  # of conjugate gradients
-WEAK, LIKE_SIGMA = (
-    1e-9,
-    1e-6,
-)  # a ridge that keeps the biases determined, beside sigma; of the costs, without one
+# A ridge that keeps the biases determined, beside sigma, or beside the second times the costs where there is none.
+WEAK, LIKE_SIGMA = 1e-9, 1e-6
 BELOW_ROUNDING = 1e-18  # of Σ |alpha| ‖x‖: a gradient that no step makes smaller
 PATIENCE = 4  # rounds without progress
 IDLE = (60, 12)  # steps in a row that promise no less than one before: far from the gap asked for, and within it

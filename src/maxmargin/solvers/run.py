@@ -87,12 +87,7 @@ class Run:
         self.n_threads = effective_threads(settings.n_threads)
         self.how = Execution(self.n_threads, watch.core, watch.meter)
         self.sure = Execution(self.n_threads, None, watch.meter)
-        self.tol, self.aim, self.max_iter, self.reason = (
-            settings.tol,
-            AIM * settings.tol,
-            settings.max_iter,
-            settings.reason,
-        )
+        self.tol, self.aim, self.max_iter = settings.tol, AIM * settings.tol, settings.max_iter
         self.history, self.n_iter, self.count = History(), 0, 0
         self.best: Any = None
         self._better, self._begun, self._asked = better, watch.meter.spent, cast("float | None", None)
