@@ -27,12 +27,11 @@ from maxmargin.inputs import (
 )
 from maxmargin.kept import kept_property
 from maxmargin.losses import LOSSES, DualBox, EpsilonInsensitive, Loss, SquaredEpsilonInsensitive, slack_power
-from maxmargin.solution import relative_gap
+from maxmargin.solution import MATTERS, relative_gap
 from maxmargin.space import Bias, Space
 
 Vector = NDArray[np.float64]
 
-FLOOR = 1e-9  # more than the part of the objective at w = 0 that a relative gap is measured with at least
 REGRESSION_LOSSES: dict[str, type[EpsilonInsensitive] | type[SquaredEpsilonInsensitive]] = {
     "epsilon_insensitive": EpsilonInsensitive,
     "squared_epsilon_insensitive": SquaredEpsilonInsensitive,
@@ -185,7 +184,7 @@ class Problem:
         if not self.loss.regression:
             # With b = 0 all rows have the same loss: the best constant bias leaves no more than that.
             at_most = self.total_cost * float(self.loss.of_residual(self.target[:1])[0])
-            if max(abs(primal), abs(dual)) > FLOOR * at_most:
+            if max(abs(primal), abs(dual)) > MATTERS * at_most:
                 return relative_gap(primal, dual, 0.0)
         return relative_gap(primal, dual, self.null_primal)
 

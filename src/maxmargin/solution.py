@@ -29,6 +29,10 @@ class Status(Enum):
         return self.value
 
 
+FLOOR = 1e-10  # of the objective at w = 0: smaller objectives are measured beside that
+MATTERS = 10.0 * FLOOR  # of a bound of that: larger objectives are measured beside themselves
+
+
 def relative_gap(primal: float, dual: float, null_primal: float) -> float:
     """The one definition of ``tol``: (P − D) / max(|P|, |D|, 1e-10·P₀).
 
@@ -42,7 +46,7 @@ def relative_gap(primal: float, dual: float, null_primal: float) -> float:
     """
     if not (math.isfinite(primal) and math.isfinite(dual)):
         return math.inf
-    scale = max(abs(primal), abs(dual), 1e-10 * abs(null_primal))
+    scale = max(abs(primal), abs(dual), FLOOR * abs(null_primal))
     if scale == 0.0:
         return 0.0
     return max(0.0, (primal - dual) / scale)

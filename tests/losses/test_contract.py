@@ -194,12 +194,6 @@ def test_smooth_losses_have_a_finite_curvature_everywhere():
     assert smooth == set(BENT) - {"slack power 1.2", "slack power 1.5"}
 
 
-@pytest.mark.parametrize("p", [1.2, 1.5, 3.0, 4.0])
-def test_residual_of_slope_undoes_the_share(p):
-    r = np.array([0.0, 1e-3, 0.5, 1.0, 7.0])
-    np.testing.assert_allclose(SlackPower(p).residual_of_slope(SlackPower(p).slope(r)), r, rtol=1e-12)
-
-
 def test_losses_have_their_names():
     assert all(loss.name == name and not loss.regression for name, loss in LOSSES.items())
     assert set(LOSSES) == {"hinge", "squared_hinge", "logistic"}

@@ -12,6 +12,7 @@ from maxmargin.solution import Solution
 from maxmargin.solvers import DualCoordinateDescent, InteriorPoint, Newton, choice
 from maxmargin.solvers.choice import SOLVERS, Relay, automatic, choose, turns
 from maxmargin.solvers.proximal import ProximalNewton
+from maxmargin.solvers.run import Run
 from tests.conftest import tall
 from tests.oracles import clarabel_optimum
 from tests.solvers.inside import Passing, asks_to_stop, calls
@@ -58,7 +59,6 @@ def test_whoever_needs_no_more_than_a_matrix_follows_where_it_is_able(monkeypatc
     made = problem(**given)
     solver = automatic(made, **OPTIONS)
     parts = solver.turns if isinstance(solver, Relay) else (solver,)
-    assert parts == turns(made, **OPTIONS)
     assert [type(part) for part in parts] == wanted
     assert solver.name == parts[0].name
     assert isinstance(solver, Relay) == (len(wanted) > 1)
@@ -69,19 +69,23 @@ def test_whoever_needs_no_more_than_a_matrix_follows_where_it_is_able(monkeypatc
 
 
 @pytest.mark.parametrize("given", [{}, {"loss": "squared_hinge"}, WIDE, {**WIDE, "loss": "logistic"}])
-@pytest.mark.parametrize("least", [0.0, 1e30])
-def test_every_turn_but_the_last_may_spend_some_times_what_the_next_one_costs(monkeypatch, given, least):
-    border(monkeypatch, "LEAST_BUDGET", least)
+def test_every_turn_but_the_last_may_spend_some_times_what_the_next_one_costs(given):
     made = problem(**given)
     parts = turns(made, **OPTIONS)
-    assert [part.budget for part in parts] == [
-        *(max(least, 5.0 * SOLVERS[after.name].cost(made)) for after in parts[1:]), np.inf,
-    ]  # fmt: skip
-    assert all(part.budget > 0.0 for part in parts)
+    budgets = [part.budget() for part in parts[:-1]]
+    assert budgets == [5.0 * SOLVERS[after.name].cost(made) for after in parts[1:]]
+    assert min(budgets) > 0.0
+    assert parts[-1].budget == np.inf
 
 
-def test_a_small_fit_may_take_two_seconds_of_work_whatever_the_estimates_say():
-    assert turns(problem(), **OPTIONS)[0].budget == 2e9
+@pytest.mark.parametrize(("spent", "asked", "status"), [(1.9e9, 0, None), (2.1e9, 1, Status.BUDGET_SPENT)])
+def test_a_small_fit_may_take_two_seconds_of_work_whatever_the_estimates_say(spent, asked, status):
+    asks = []
+    watch = Watch()
+    run = Run(Newton(budget=lambda: asks.append(1) or 1.0), problem(), watch)
+    run.how.spend(spent)
+    assert [run.stop(), run.stop()] == [status, status]
+    assert len(asks) == asked  # and never again
 
 
 # ---------------------------------------------------------------- solvers that say what they are told

@@ -1,7 +1,7 @@
 """Proofs that trust no solver: verify() recomputes everything from the data by plain arithmetic."""
 
 from maxmargin.certificates.claim import Claim
-from maxmargin.certificates.multiclass import CombinedCertificate
+from maxmargin.certificates.combined import CombinedCertificate
 from maxmargin.certificates.optimality import OptimalityCertificate
 from maxmargin.certificates.separability import (
     NotSeparableError,

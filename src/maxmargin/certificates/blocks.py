@@ -49,12 +49,11 @@ def blocks(X: Any) -> Iterator[Block]:
 def _rows_of_csr(X: Any, part: slice) -> Any:
     """Some rows as CSR without repeated entries; their numbers are shared with X unless some of them repeat."""
     begin, end = int(X.indptr[part.start]), int(X.indptr[part.stop])
-    data, indices = X.data[begin:end], X.indices[begin:end]
-    if data.dtype != np.float64:
-        data = data.astype(np.float64)
-    rows = sp.csr_array(
-        (data, indices, X.indptr[part.start : part.stop + 1] - begin), shape=(part.stop - part.start, X.shape[1])
-    )
+    data = X.data[begin:end]
+    rows = sp.csr_array((part.stop - part.start, X.shape[1]), dtype=np.float64)
+    # One by one: SciPy's constructor would copy what is a slice of a larger array.
+    rows.data = data if data.dtype == np.float64 else data.astype(np.float64)
+    rows.indices, rows.indptr = X.indices[begin:end], X.indptr[part.start : part.stop + 1] - begin
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()

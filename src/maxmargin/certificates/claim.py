@@ -33,13 +33,12 @@ from maxmargin.certificates.verdict import (
     usable_scale,
     verdict_of,
 )
-from maxmargin.solution import relative_gap
+from maxmargin.solution import MATTERS, relative_gap
 
 Vector = NDArray[np.float64]
 JOINT = ("crammer_singer", "multinomial")  # losses whose scores, one a class, are coupled
 NO_HARD_MARGIN = ("logistic", "epsilon_insensitive", "squared_epsilon_insensitive", *JOINT)
 INFINITE = "NaN or infinity among the data or the claims"
-FLOOR = 1e-9  # more than the part of the objective at w = 0 that a relative gap is measured with at least
 
 
 class Sums(Protocol):
@@ -243,7 +242,7 @@ class Job:
     def _relative_gap(self, primal: float, dual: float) -> float:
         """As solvers measure it; the objective at w = 0 is only computed where it may count."""
         assert self.terms is not None
-        if max(abs(primal), abs(dual)) > FLOOR * self.terms.at_most():
+        if max(abs(primal), abs(dual)) > MATTERS * self.terms.at_most():
             return relative_gap(primal, dual, 0.0)
         free = self.claim.fit_intercept and not self.terms.scale
         return relative_gap(primal, dual, self.terms.null_primal(free=free))

@@ -19,12 +19,12 @@ from maxmargin.certificates.rounding import (
     UNIT,
     Approximate,
     Interval,
+    Total,
     gamma,
     lines_sum_to_zero,
     norm,
     square_norm,
     sums_to_zero,
-    total,
     two_sum,
 )
 from maxmargin.certificates.terms import FARTHEST, STEEPEST, VANISHING, chunks
@@ -46,22 +46,29 @@ class JointTerms:
     scale: float = 0.0
 
     def primal(self, W: Vector, b: Vector, scores: list[Approximate], *, factor: float = 1.0) -> Interval:
-        value = self.penalties(W, b, factor=factor)
+        least, most = Total(factor), Total(factor)
         for part in chunks(len(self.cost)):
-            value = value + self.losses(b, [score.of(part) for score in scores], part, factor=factor)
-        return value
+            low, high = self.loss_terms(b, [score.of(part) for score in scores], part, factor=factor)
+            least.add(low)
+            most.add(high)
+        return self.penalties(W, b, factor=factor) + self.losses(least.value, most.value, factor=factor)
 
     def penalties(self, W: Vector, b: Vector, *, factor: float = 1.0) -> Interval:
         """½ Σ ‖w_m‖², and what the biases cost."""
         value = square_norm(W.ravel(), factor=factor).times(0.5)
         return value + square_norm(b / self.scale, factor=2.0 * factor).times(0.5) if self.scale else value
 
-    def losses(self, b: Vector, scores: list[Approximate], part: slice, *, factor: float = 1.0) -> Interval:
-        """Σ cost ℓ of some rows."""
+    def loss_terms(
+        self, b: Vector, scores: list[Approximate], part: slice, *, factor: float = 1.0
+    ) -> tuple[Vector, Vector]:
+        """The least and the most that cost ℓ may be, for some rows."""
         least, most = self._losses(b, scores, part, factor)
-        cost, several = self.cost[part], 4.0 * factor * UNIT
-        low, high = total(cost * least, factor=factor).low, total(cost * most, factor=factor).high
-        return Interval(max(0.0, low * (1.0 - several)), high * (1.0 + several))
+        return self.cost[part] * least, self.cost[part] * most
+
+    def losses(self, least: Interval, most: Interval, *, factor: float = 1.0) -> Interval:
+        """Σ cost ℓ from the sums of its bounds."""
+        several = 4.0 * factor * UNIT
+        return Interval(max(0.0, least.low * (1.0 - several)), most.high * (1.0 + several))
 
     def primal_above(
         self, computed: float, W: Vector, b: Vector, n_products: int, largest: float, *, factor: float
@@ -134,17 +141,18 @@ class JointTerms:
 
     def dual(self, alpha: Vector, induced: list[Approximate], *, factor: float = 1.0) -> Interval:
         """Lower and upper bound of the dual objective of multipliers that are feasible, one column a class."""
-        gain, balance = Interval(0.0, 0.0), [Interval(0.0, 0.0)] * alpha.shape[1]
+        gain, balance = Total(factor), [Total(factor) for _ in range(self.n_classes)]
         for part in chunks(len(alpha)):
-            gain = gain + self.gains(alpha[part], part, factor=factor)
-            balance = [a + b for a, b in zip(balance, self.balance(alpha[part], part, factor=factor), strict=True)]
-        return self.dual_of(gain, balance, induced, factor=factor)
+            gain.add(*self.gain_terms(alpha[part], part))
+            for m, sums in enumerate(balance):
+                sums.add(self.balance_terms(alpha[part, m], part))
+        return self.dual_of(gain.value, [sums.value for sums in balance], induced, factor=factor)
 
-    def gains(self, alpha: Vector, part: slice, *, factor: float = 1.0) -> Interval:
-        """−Σ cost g(p) of some rows."""
+    def gain_terms(self, alpha: Vector, part: slice) -> tuple[Vector, float]:
+        """−cost g(p) of some rows, and by how much they are wrong together."""
         position, own = self.position[part], alpha[np.arange(len(alpha)), self.position[part]]
         if self.loss == "crammer_singer":
-            return total(own, factor=factor)
+            return own, 0.0
         live = self.cost[part] > 0.0
         cost = self.cost[part][live]
         away = np.maximum(-alpha[live], 0.0)
@@ -152,13 +160,11 @@ class JointTerms:
         terms = cost[:, None] * x_log_x(away / cost[:, None])
         moving = np.where(own[live, None] > 0.0, away, 0.0)  # a row without multipliers has no rounding
         off = UNIT * float(((2.0 * ELEMENTARY + 8.0) * np.abs(terms) + 4.0 * moving).sum()) * (1.0 + 1e-9)
-        return total(-terms.ravel(), off, factor=factor)
+        return -terms.ravel(), off
 
-    def balance(self, alpha: Vector, part: slice, *, factor: float = 1.0) -> list[Interval]:
-        """Σ_i alpha_im of some rows, where penalised biases ask for it."""
-        if not self.scale:
-            return [Interval(0.0, 0.0)] * alpha.shape[1]
-        return [total(np.ascontiguousarray(column), factor=factor) for column in alpha.T]
+    def balance_terms(self, alpha: Vector, part: slice) -> Vector:
+        """alpha_im of some rows and one class, whose sum a penalised bias asks for."""
+        return np.ascontiguousarray(alpha) if self.scale else np.empty(0)
 
     def dual_of(
         self, gain: Interval, balance: list[Interval], induced: list[Approximate], *, factor: float = 1.0

@@ -23,7 +23,8 @@ Function = Callable[[Vector], Vector]
 class Arithmetic:
     """h, its slope, its conjugate, and the range of multipliers per unit of cost.
 
-    ``value`` is right to ``roundings`` UNITs. ``priced`` is c h*(alpha/c) and the error it may have.
+    ``value`` is right to ``roundings`` UNITs. ``priced`` is c h*(alpha/c) and the error it may have. A loss whose
+    ``lowest`` multiplier is negative is an even function of r; one of ``margin`` 0 rises with r everywhere.
     """
 
     value: Function
@@ -35,7 +36,7 @@ class Arithmetic:
     width: float = 0.0  # half-width of the tube
     roundings: float = 4.0
     power: float = 1.0  # h(r + e)^(1/power) ≤ h(r)^(1/power) + e
-    boxed: bool = True  # c h* is a quadratic: width |alpha| and, where power is 2, alpha²/(4 c)
+    boxed: bool = False  # c h* is width |alpha|, and alpha²/(4 c) more where power is 2: few sums bound it
 
     def range(self, cost: Vector) -> tuple[Vector, Vector]:
         """Smallest and largest multiplier of rows with these costs."""
@@ -47,7 +48,7 @@ class Arithmetic:
 def _hinge(power: float, epsilon: float) -> Arithmetic:
     return Arithmetic(
         value=lambda r: np.maximum(r, 0.0), slope=lambda r: np.where(r > 0.0, 1.0, 0.0),
-        priced=lambda a, c: (0.0 * a, 0.0 * a), lowest=0.0, highest=1.0,
+        priced=lambda a, c: (0.0 * a, 0.0 * a), lowest=0.0, highest=1.0, boxed=True,
     )  # fmt: skip
 
 
@@ -65,7 +66,7 @@ def _logistic(power: float, epsilon: float) -> Arithmetic:
     return Arithmetic(
         value=lambda r: np.maximum(r, 0.0) + np.log1p(np.exp(-np.abs(r))),
         slope=lambda r: np.exp(-np.logaddexp(0.0, -r)), priced=_entropy_priced, lowest=0.0, highest=1.0,
-        margin=0.0, roundings=4.0 * ELEMENTARY + 2.0, boxed=False,
+        margin=0.0, roundings=4.0 * ELEMENTARY + 2.0,
     )  # fmt: skip
 
 
@@ -77,12 +78,13 @@ def _tube(epsilon: float, *, squared: bool) -> Arithmetic | None:
             value=lambda r: np.maximum(np.abs(r) - epsilon, 0.0),
             slope=lambda r: np.where(np.abs(r) > epsilon, np.sign(r), 0.0),
             priced=lambda a, c: _tube_priced(a, c, epsilon, squared=False), lowest=-1.0, highest=1.0, width=epsilon,
+            boxed=True,
         )  # fmt: skip
     return Arithmetic(
         value=lambda r: np.maximum(np.abs(r) - epsilon, 0.0) ** 2,
         slope=lambda r: 2.0 * np.sign(r) * np.maximum(np.abs(r) - epsilon, 0.0),
         priced=lambda a, c: _tube_priced(a, c, epsilon, squared=True), lowest=-np.inf, highest=np.inf,
-        width=epsilon, roundings=8.0, power=2.0,
+        width=epsilon, roundings=8.0, power=2.0, boxed=True,
     )  # fmt: skip
 
 

@@ -28,7 +28,7 @@ from maxmargin.certificates.rounding import (
     TINY,
     UNIT,
     Approximate,
-    Interval,
+    Total,
     doubled,
     exact_scores_off,
     gamma,
@@ -113,8 +113,8 @@ class LinearSums:
         self.W = np.atleast_2d(claim.coef)
         self.sizes_of_w = [norm(w) for w in self.W]
         k, d = self.W.shape
-        self.losses, self.gain = Interval(0.0, 0.0), Interval(0.0, 0.0)
-        self.balance: list[Interval] = [Interval(0.0, 0.0)] * k
+        self.least, self.most, self.gain = Total(), Total(), Total()
+        self.balance = [Total() for _ in range(k)]
         self.exactly = [ExactSum(d) for _ in range(k if exact else 0)]
         self.induced: Vector = np.zeros((k, d))
         self.total, self.by_norms, self.by_squares = np.zeros(k), np.zeros(k), np.zeros(k)  # Σ |alpha| 1, ‖x‖, ‖x‖²
@@ -125,12 +125,14 @@ class LinearSums:
         alpha = self.claim.alpha[part]
         scores, longest = self._scores(block, norms), block.longest_row
         self._combine(block, terms.coefficients(alpha, part))
-        self.losses = self.losses + terms.losses(self.claim.intercept, self._each(scores), part)
-        self.gain = self.gain + terms.gains(alpha, part)
-        more = terms.balance(alpha, part)
-        more = more if isinstance(more, list) else [more]
-        self.balance = [a + b for a, b in zip(self.balance, more, strict=True)]
-        size = np.abs(alpha).reshape(len(alpha), -1).T
+        low, high = terms.loss_terms(self.claim.intercept, self._each(scores), part)
+        self.least.add(low)
+        self.most.add(high)
+        self.gain.add(*terms.gain_terms(alpha, part))
+        columns = alpha.reshape(len(alpha), -1).T
+        for sums, column in zip(self.balance, columns, strict=True):
+            sums.add(terms.balance_terms(column, part))
+        size = np.abs(columns)
         self.total = self.total + size.sum(axis=1)
         self.by_norms = self.by_norms + size @ norms
         self.by_squares = self.by_squares + size @ (norms * norms)
@@ -166,8 +168,9 @@ class LinearSums:
         else:
             lines, off = self.induced, [gamma(n + 3) * size for size in reach]
         induced = [Approximate(line, o) for line, o in zip(lines, off, strict=True)]
-        primal = terms.penalties(claim.coef, claim.intercept) + self.losses
-        dual = terms.dual_of(self.gain, self._each(self.balance), self._each(induced))
+        primal = terms.penalties(claim.coef, claim.intercept) + terms.losses(self.least.value, self.most.value)
+        balance = [sums.value for sums in self.balance]
+        dual = terms.dual_of(self.gain.value, self._each(balance), self._each(induced))
         # Cauchy and Schwarz, as solvers bound it.
         lengths = [
             (math.sqrt(size * square) + TINY * size) * NEARLY

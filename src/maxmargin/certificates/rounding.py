@@ -26,6 +26,7 @@ UNIT = 2.0**-53  # the largest relative error of one operation
 ELEMENTARY = 4.0  # units in the last place: each is two UNITs
 BLOCK = 128  # terms that are added in any order; few, so that little can be lost
 FEW = 2048  # terms that are added exactly
+TOGETHER = 1 << 14  # terms that are summed up at a time, so that they stay in the cache
 TINY = 1e-150  # added to norms: the squares of smaller numbers vanish
 VANISHED = 1e-300  # more than all products of a row that are too small for a float
 NEARLY = 1.0 + 1e-6  # norms of at most a thousand million numbers are rounded by less
@@ -107,6 +108,46 @@ def total(terms: Vector, off: float = 0.0, *, factor: float = 1.0) -> Interval:
         return Interval(value, value)
     lost += 4.0 * UNIT * (abs(value) + lost)  # of the last lines themselves
     return Interval(value - lost, value + lost)
+
+
+class Total:
+    """:func:`total` of terms that come in pieces: it does not matter which.
+
+    Examples
+    --------
+    >>> sums = Total()
+    >>> for term in (1e16, 1.0, -1e16):
+    ...     sums.add(np.array([term]))
+    >>> sums.value
+    Interval(low=1.0, high=1.0)
+    """
+
+    def __init__(self, factor: float = 1.0) -> None:
+        self.factor, self._off = factor, 0.0
+        self._done: list[Interval] = []
+        self._waiting: list[Vector] = []
+        self._n_waiting = 0
+
+    def add(self, terms: Vector, off: float = 0.0) -> None:
+        """More terms, which are together wrong by at most ``off``."""
+        self._waiting.append(terms)
+        self._off += off * NEARLY
+        self._n_waiting += len(terms)
+        if self._n_waiting >= TOGETHER:
+            self._sum_up()
+
+    def _sum_up(self) -> None:
+        if self._n_waiting:
+            self._done.append(total(np.concatenate(self._waiting), self._off, factor=self.factor))
+        self._waiting, self._n_waiting, self._off = [], 0, 0.0
+
+    @property
+    def value(self) -> Interval:
+        self._sum_up()
+        if len(self._done) == 1:
+            return self._done[0]
+        ends = np.array([(part.low, part.high) for part in self._done]).reshape(-1, 2)
+        return Interval(total(ends[:, 0]).low, total(ends[:, 1]).high)
 
 
 def _exact_sum(terms: list[float]) -> float:

@@ -17,9 +17,11 @@ from maxmargin.certificates.losses import Arithmetic, arithmetic_of, best_consta
 from maxmargin.certificates.rounding import (
     NEARLY,
     TINY,
+    TOGETHER,
     UNIT,
     Approximate,
     Interval,
+    Total,
     gamma,
     norm,
     square_norm,
@@ -37,7 +39,6 @@ FARTHEST = 8.0  # times what rounding explains: the farthest that a claim may be
 VANISHING = 1e-300  # added to what may be too small for a float, per unit of cost
 STEEPEST = 750.0  # ln of the ratio of the largest to the smallest number
 BORDER = 2e-14  # of a tube's half-width: solvers let rows so near its border pass as inside
-CHUNK = 1 << 14  # rows that are looked at together, so that their numbers stay in the cache
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,12 @@ class Terms:
 
     def primal(self, w: Vector, b: float, scores: Approximate, *, factor: float = 1.0) -> Interval:
         """Lower and upper bound of the objective; the upper one is infinite where the hard margin is not proven."""
-        value = self.penalties(w, b, factor=factor)
+        least, most = Total(factor), Total(factor)
         for part in chunks(len(self.cost)):
-            value = value + self.losses(b, scores.of(part), part, factor=factor)
-        return value
+            low, high = self.loss_terms(b, scores.of(part), part, factor=factor)
+            least.add(low)
+            most.add(high)
+        return self.penalties(w, b, factor=factor) + self.losses(least.value, most.value, factor=factor)
 
     def penalties(self, w: Vector, b: float, *, factor: float = 1.0) -> Interval:
         """R(w), and what the bias costs."""
@@ -72,19 +75,21 @@ class Terms:
             value = value + Interval(of_bias * (1.0 - 4.0 * factor * UNIT), of_bias * (1.0 + 4.0 * factor * UNIT))
         return value
 
-    def losses(self, b: float, scores: Approximate, part: slice, *, factor: float = 1.0) -> Interval:
-        """Σ cost h of some rows; of a hard margin 0, or infinite where a row may lie inside of it."""
+    def loss_terms(self, b: float, scores: Approximate, part: slice, *, factor: float = 1.0) -> tuple[Vector, Vector]:
+        """The least and the most that cost h may be, for some rows; in a hard margin 0 or infinite."""
         r, off = self._residual(b, scores, part)
         cost = self.cost[part]
         if self.hard:
+            refuted, proven = r - factor * off > 0.0, r + factor * off <= 0.0
             live = cost > 0.0
-            proven = bool(((r + factor * off)[live] <= 0.0).all())
-            refuted = bool(((r - factor * off)[live] > 0.0).any())
-            return Interval(math.inf if refuted else 0.0, 0.0 if proven else math.inf)
+            return np.where(live & refuted, np.inf, 0.0), np.where(live & ~proven, np.inf, 0.0)
         least, most = self._loss_range(r, factor * off)
+        return cost * least, cost * most
+
+    def losses(self, least: Interval, most: Interval, *, factor: float = 1.0) -> Interval:
+        """Σ cost h from the sums of its bounds."""
         several = (self.h.roundings + 8.0) * factor * UNIT
-        low = total(cost * least, factor=factor).low * (1.0 - several)
-        return Interval(max(0.0, low), total(cost * most, factor=factor).high * (1.0 + several))
+        return Interval(max(0.0, least.low * (1.0 - several)), most.high * (1.0 + several))
 
     def largest_residual(self, b: float, scores: Approximate, *, factor: float) -> float:
         """Over the rows with a cost: an upper bound."""
@@ -199,25 +204,25 @@ class Terms:
 
         With ‖w‖₁ the lower one is −∞ unless it is proven that no column's slope |Σ alpha sign x_j| exceeds 1.
         """
-        gain, balance = Interval(0.0, 0.0), Interval(0.0, 0.0)
+        gain, balance = Total(factor), Total(factor)
         for part in chunks(len(alpha)):
-            gain = gain + self.gains(alpha[part], part, factor=factor)
-            balance = balance + self.balance(alpha[part], part, factor=factor)
-        return self.dual_of(gain, balance, induced, factor=factor)
+            gain.add(*self.gain_terms(alpha[part], part))
+            balance.add(self.balance_terms(alpha[part], part))
+        return self.dual_of(gain.value, balance.value, induced, factor=factor)
 
-    def gains(self, alpha: Vector, part: slice, *, factor: float = 1.0) -> Interval:
-        """Σ target alpha − cost h*(alpha/cost) of some rows."""
+    def gain_terms(self, alpha: Vector, part: slice) -> tuple[Vector, float]:
+        """target alpha − cost h*(alpha/cost) of some rows, and by how much they are wrong together."""
         cost, gain = self.cost[part], alpha * self.target[part]
         price, wrong = 0.0 * alpha, 0.0 * alpha
         if not self.hard:
             live = cost > 0.0
             price[live], wrong[live] = self.h.priced(alpha[live], cost[live])
         off = float((wrong + 2.0 * UNIT * (np.abs(gain) + np.abs(price))).sum()) * (1.0 + 1e-9)
-        return total(gain - price, off, factor=factor)
+        return gain - price, off
 
-    def balance(self, alpha: Vector, part: slice, *, factor: float = 1.0) -> Interval:
-        """Σ alpha sign of some rows, where a penalised bias asks for it."""
-        return total(self.sign[part] * alpha, factor=factor) if self.scale else Interval(0.0, 0.0)
+    def balance_terms(self, alpha: Vector, part: slice) -> Vector:
+        """alpha sign of some rows, whose sum a penalised bias asks for."""
+        return self.sign[part] * alpha if self.scale else np.empty(0)
 
     def dual_of(self, gain: Interval, balance: Interval, induced: Approximate, *, factor: float = 1.0) -> Interval:
         """The dual objective from its sums over all rows."""
@@ -286,4 +291,4 @@ def most_moved(alpha: Vector) -> float:
 
 
 def chunks(n: int) -> list[slice]:
-    return [slice(begin, begin + CHUNK) for begin in range(0, n, CHUNK)]
+    return [slice(begin, begin + TOGETHER) for begin in range(0, n, TOGETHER)]

@@ -1,4 +1,4 @@
-"""The contract of a loss."""
+"""The contract of a loss. Certificates state every loss once more, on purpose, in ``certificates/losses.py``."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Loss(ABC):
 
     name: str
     regression = False
-    smooth = False  # has a curvature everywhere, so that Newton's method needs no multipliers
+    smooth = False  # is once differentiable, so that Newton's method works on the primal, without multipliers
     entropic = False  # the conjugate is the binary entropy of the multiplier's part of the cost
 
     def sign(self, y: Vector) -> Vector:
@@ -74,7 +74,10 @@ class Loss(ABC):
         return self.slope(r), self.curvature(r)
 
     def dual_box(self, cost: Vector) -> DualBox:
-        """The dual's box; only losses that are piecewise linear or quadratic have one."""
+        """The dual's box; only losses that are piecewise linear, or the square of one, have one.
+
+        ``diagonal`` is 0, or 1/(2 cost) for a square, whose slope is 2 times the slack: solvers rely on it.
+        """
         raise NotImplementedError(f"the dual of the loss {self.name!r} is not a box; use conjugate")
 
     @property

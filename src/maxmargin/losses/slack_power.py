@@ -54,11 +54,6 @@ class SlackPower(Loss):
         with np.errstate(over="ignore"):
             return np.where(slope >= 0.0, (p - 1.0) * (np.maximum(slope, 0.0) / p) ** (p / (p - 1.0)), np.inf)
 
-    def residual_of_slope(self, slope: Vector) -> Vector:
-        """The slack whose slope is ``slope``."""
-        with np.errstate(over="ignore"):
-            return np.asarray((np.maximum(slope, 0.0) / self.power) ** (1.0 / (self.power - 1.0)))
-
     def domain(self, cost: Vector) -> tuple[Vector, Vector]:
         return np.zeros_like(cost), np.where(cost > 0.0, np.inf, 0.0)
 

@@ -1,9 +1,10 @@
 """The table of solvers: what each needs and costs, which one has the first turn, and who goes on where it ends.
 
-``solver="auto"`` reads the table. The first rule that holds names the solver of the first turn; the others that can
-solve the problem follow. Every turn but the last has a budget of counted work, so no solver can fall off a cliff
-unnoticed; each goes on from the point that the one before has reached. Costs are in the units of
-:mod:`~maxmargin.space.prices`, never in seconds of a clock.
+``solver="auto"`` reads the table. The first of ``RULES`` that holds names the solver of the first turn; those of
+``FOLLOWERS`` that can solve the problem have the next ones. Every turn but the last has a budget of counted work (once
+that is no trifle), so no solver can fall off a cliff unnoticed; each goes on from the best point so far, unless that is
+rough. ``solution_.reason`` tells the whole story. Costs are in the units of :mod:`~maxmargin.space.prices`, never in
+seconds of a clock. A hard margin is a solver around these; joint machines have one of their own.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from functools import partial
 from typing import Any, cast
 
 from maxmargin.errors import InputError
+from maxmargin.losses import SlackPower
 from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
 from maxmargin.solution import History, Solution, Status
@@ -97,6 +99,12 @@ def _lacks_l2(problem: Problem) -> str:
     return "penalty 'l2'" if problem.penalty == "l1" else ""
 
 
+def _lacks_curve(problem: Problem) -> str:
+    loss = problem.loss
+    fits = loss.smooth or loss.has_box or isinstance(loss, SlackPower)
+    return _lacks_l2(problem) or ("" if fits else "a loss with a curvature, with a box, or the slack to a power")
+
+
 def _lacks_l1(problem: Problem) -> str:
     return "" if problem.penalty == "l1" else "penalty 'l1'"
 
@@ -124,7 +132,7 @@ def add(line: Line) -> None:
 
 add(Line(InteriorPoint, _lacks_box, interior_point_cost))
 add(Line(DualCoordinateDescent, _lacks_multipliers, descent_cost))
-add(Line(Newton, _lacks_l2, newton_cost))
+add(Line(Newton, _lacks_curve, newton_cost))
 add(Line(ProximalNewton, _lacks_l1, newton_cost))
 
 

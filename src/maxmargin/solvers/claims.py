@@ -43,7 +43,7 @@ SMALLEST = 1e-280  # multipliers below vanish
 
 
 @dataclass(frozen=True)
-class Claim:
+class Stated:
     """A feasible dual point and bounds of both objectives: primal from above, dual from below."""
 
     alpha: Vector
@@ -65,7 +65,7 @@ def terms_of(problem: Problem) -> Terms:
 def claim(
     problem: Problem, alpha: Vector, w: Vector, b: float, tol: float, how: Execution, *,
     primal: float, dual: float, induced: Vector,
-) -> Claim:  # fmt: skip
+) -> Stated:  # fmt: skip
     """The strongest claim about multipliers and a hyperplane that their certificate will confirm.
 
     ``primal``, ``dual`` and ``induced``, Σ alpha sign x, are what the solver's plain arithmetic made of them: they are
@@ -85,7 +85,7 @@ def claim(
     return statement.shrunk().exact() if statement.excess > 0.0 else found
 
 
-def hard_claim(problem: Problem, alpha: Vector, w: Vector, b: float, how: Execution) -> tuple[Claim, Vector, float]:
+def hard_claim(problem: Problem, alpha: Vector, w: Vector, b: float, how: Execution) -> tuple[Stated, Vector, float]:
     """The claim of the hard margin, and the hyperplane lengthened until every margin is at least 1 for certain.
 
     The primal value stays infinite where a row is on the wrong side.
@@ -117,7 +117,7 @@ class _Statement:
         factor = 1.0 - 1.01 * self.excess - 8.0 * UNIT
         return _Statement(self.problem, max(0.0, factor) * self.given, self.w, self.b, self.how)
 
-    def plain(self, primal: float, dual: float | None, induced: Vector) -> Claim:
+    def plain(self, primal: float, dual: float | None, induced: Vector) -> Stated:
         """From what plain arithmetic made of both objectives, by few passes; ``dual`` may be unknown."""
         problem, terms, squares = self.problem, self.terms, self.problem.squared_norms
         largest, size = math.sqrt(float(squares.max())), np.abs(self.alpha) if terms.h.lowest < 0.0 else self.alpha
@@ -132,7 +132,7 @@ class _Statement:
                 # Shorter multipliers are rounded once more, and to a grid of their own.
                 rounded = 4.0 * CAREFUL * UNIT * (total_size + problem.n_rows * float(size.max())) * largest
                 self.excess = steepest * (1.0 + 1e-12) + rounded - 1.0
-                return Claim(self.alpha, high, -math.inf, math.inf)
+                return Stated(self.alpha, high, -math.inf, math.inf)
             induced, off = 0.0 * induced, 0.0  # no part of the objective
         if terms.h.boxed:
             low = terms.dual_below(self.alpha, induced, off, factor=CAREFUL)
@@ -142,7 +142,7 @@ class _Statement:
             low = terms.dual(self.alpha, Approximate(induced, off), factor=CAREFUL).low
         return self._claim(high, low)
 
-    def exact(self) -> Claim:
+    def exact(self) -> Stated:
         """From products of twice the working precision."""
         problem, terms, space, norms = self.problem, self.terms, self.problem.space, np.sqrt(self.problem.squared_norms)
         high, low = space.exact_scores(self.w, self.how)
@@ -157,12 +157,12 @@ class _Statement:
         dual = terms.dual(self.alpha, Approximate(induced, of_induced), factor=CAREFUL)
         return self._claim(primal.high, dual.low)
 
-    def _claim(self, primal: float, dual: float) -> Claim:
+    def _claim(self, primal: float, dual: float) -> Stated:
         """Multipliers that prove nothing are replaced by none at all, whose dual value is 0."""
         alpha = self.alpha
         if not dual >= 0.0:
             alpha, dual = np.zeros_like(alpha), 0.0
-        return Claim(alpha, primal, dual, self.problem.relative_gap(primal, dual))
+        return Stated(alpha, primal, dual, self.problem.relative_gap(primal, dual))
 
 
 def exactly_balanced(problem: Problem, alpha: Vector) -> tuple[Vector, float]:

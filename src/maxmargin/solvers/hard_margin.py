@@ -20,7 +20,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from maxmargin.losses import LOSSES
 from maxmargin.problem import Problem
@@ -29,8 +28,6 @@ from maxmargin.solution import Solution, Status
 from maxmargin.solvers.claims import hard_claim
 from maxmargin.solvers.points import PLAIN
 from maxmargin.solvers.run import STOPPED, Run, Settings, Solver, Start
-
-Vector = NDArray[np.float64]
 
 LARGEST = 1e13  # C‖x‖² beyond which rounding decides
 FIRST, GROWTH = 10.0, 100.0  # the first C times the mean ‖x‖², and the factor from one to the next
@@ -99,7 +96,8 @@ class _HardMargin:
         best: Solution = run.best or answer
         return replace(
             best, status=Status.INFEASIBLE if run.best is None else status, history=run.history, n_iter=run.n_iter,
-            seconds=run.watch.seconds, solver=run.settings.name, reason=f"soft margins of growing C, by {best.solver}",
+            seconds=run.watch.seconds, solver=run.settings.name,
+            reason=f"soft margins of growing C, by {best.solver}, {best.reason}",
         )  # fmt: skip
 
 

@@ -19,14 +19,14 @@ from maxmargin.certificates.rounding import Approximate, exact_combination_off, 
 from maxmargin.certificates.terms import CAREFUL
 from maxmargin.runtime import Execution
 from maxmargin.solution import relative_gap
-from maxmargin.solvers.claims import HALF, MATTERS, SMALL, Claim
+from maxmargin.solvers.claims import HALF, MATTERS, SMALL, Stated
 from maxmargin.solvers.joint_point import JointPoint, JointProblem
 
 Vector = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
 
-def joint_claim(problem: JointProblem, point: JointPoint, tol: float, how: Execution) -> Claim:
+def joint_claim(problem: JointProblem, point: JointPoint, tol: float, how: Execution) -> Stated:
     """The strongest claim about a point that its certificate will confirm."""
     scale = problem.bias.value if problem.bias.penalised else 0.0
     terms = JointTerms(problem.loss, problem.own[1], problem.cost, problem.n_classes, scale)
@@ -46,11 +46,11 @@ def joint_claim(problem: JointProblem, point: JointPoint, tol: float, how: Execu
     return _claim(problem, alpha, primal.high, terms.dual(alpha, induced, factor=CAREFUL).low)
 
 
-def _claim(problem: JointProblem, alpha: Vector, primal: float, dual: float) -> Claim:
+def _claim(problem: JointProblem, alpha: Vector, primal: float, dual: float) -> Stated:
     """Multipliers that prove nothing are replaced by none at all, whose dual value is 0."""
     if not dual >= 0.0:
         alpha, dual = np.zeros_like(alpha), 0.0
-    return Claim(alpha, primal, dual, relative_gap(primal, dual, problem.null_primal))
+    return Stated(alpha, primal, dual, relative_gap(primal, dual, problem.null_primal))
 
 
 def _exact_products(

@@ -1,4 +1,7 @@
-"""The exact line search of every solver: the minimiser of a convex function along a direction."""
+"""The line search of the method of multipliers, of joint machines and of the l1 penalty: to the minimum on the way.
+
+Interior points and coordinate steps have step lengths of their own, and a chord takes whole steps.
+"""
 
 from __future__ import annotations
 
@@ -13,8 +16,9 @@ def exact_step(slope: Callable[[float], float], at_zero: float, *, whole: float 
     """A root of the rising derivative ``slope``, which is ``at_zero`` < 0 at 0; at most 1.
 
     The whole step is taken where the slope there is no more than ``whole`` times the first one, upwards. Otherwise
-    secant steps that keep a bracket (the Illinois rule) find the root. A slope that jumps over zero may use up all of
-    them; the step is then the last one known to go downhill.
+    secant steps that keep a bracket (the Illinois rule) find the root, until the slope is a thousandth of the first
+    one or the bracket is as narrow as rounding. A slope that jumps over zero may use up all of them; the step is then
+    the lower end of the bracket.
 
     Examples
     --------

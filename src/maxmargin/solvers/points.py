@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from maxmargin.problem import Problem
 from maxmargin.runtime import Execution
 from maxmargin.solution import Solution
-from maxmargin.solvers.claims import Claim, claim
+from maxmargin.solvers.claims import Stated, claim
 
 Vector = NDArray[np.float64]
-Start = NDArray[np.float64] | Solution | None
 PLAIN = Execution()  # one thread, no interrupts
 
 LOOSE = 1e-5  # who asks for less is in a hurry
@@ -192,7 +191,7 @@ def constant_fit(problem: Problem) -> float:
     return 0.5 * sum(problem.loss.best_bias(np.zeros(problem.n_rows), problem.y, problem.cost))
 
 
-def claim_of_constant(problem: Problem) -> Claim:
+def claim_of_constant(problem: Problem) -> Stated:
     """What can be said of w = 0 without multipliers: the optimum where no target is outside of a common tube."""
     zero, b = np.zeros(problem.n_cols), constant_fit(problem)
     nothing = np.zeros(problem.n_rows)

@@ -54,7 +54,7 @@ class Settings:
     tol: float = 1e-6
     max_iter: int = 10000
     n_threads: int | None = None
-    budget: float | Callable[[], float] = math.inf
+    budget: float | Callable[[], float] = field(default=math.inf, repr=False)
     reason: str = "asked for"
     name: str = field(default="", init=False)
 

@@ -18,7 +18,6 @@ GRAM_SPARSE = 0.2
 FACTOR = 0.012  # a Cholesky factorisation, times the cube of the size
 EPOCH_SPARSE = 3.0  # a stored number in an epoch of coordinate descent, both ways and one row after the other
 EPOCH_DENSE = 0.6
-PER_ROW = 1.0  # an entry of a vector with one per row, in one visit
 SECOND = 1e9  # nanoseconds
 
 
