@@ -211,7 +211,7 @@ def test_a_spent_budget_hands_the_best_point_on_and_the_answer_is_the_optimum(mo
 
 @pytest.mark.parametrize("given", [{}, {"loss": "squared_hinge"}, {"n": 30, "d": 60, "layout": sp.csr_array}])
 def test_the_automatic_choice_at_tiny_budgets_still_ends_at_the_optimum(monkeypatch, given):
-    border(monkeypatch, "LEAST_BUDGET", 0.0)
+    monkeypatch.setattr("maxmargin.solvers.run.TRIFLE", 0.0)
     border(monkeypatch, "BUDGET", 1e-9)
     made = problem(**{"C": 10.0, "n": 300, **given})
     options = {**OPTIONS, "tol": 1e-9}
