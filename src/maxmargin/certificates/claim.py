@@ -50,7 +50,23 @@ class Sums(Protocol):
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
-class Claim(ABC):
+class Stated:
+    """A problem in words and numbers, and the relative gap that the fit was asked for."""
+
+    loss: str
+    C: float
+    classes: NDArray[Any] | None
+    tol: float
+    class_weight: dict[Any, float] | str | None = None
+    fit_intercept: bool = True
+    penalty_scale: float | None = None
+    penalty: str = "l2"
+    power: float = math.nan
+    epsilon: float = 0.0
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Claim(Stated, ABC):
     """A problem and two bounds. Solves nothing; :meth:`verify` recomputes everything from the data.
 
     Guarantees
@@ -64,16 +80,6 @@ class Claim(ABC):
     primal: float
     dual: float
     gap: float
-    loss: str
-    C: float
-    classes: NDArray[Any] | None
-    tol: float
-    class_weight: dict[Any, float] | str | None = None
-    fit_intercept: bool = True
-    penalty_scale: float | None = None
-    penalty: str = "l2"
-    power: float = math.nan
-    epsilon: float = 0.0
 
     @property
     def distance_bound(self) -> float:

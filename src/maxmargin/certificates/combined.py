@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.certificates.blocks import readable
-from maxmargin.certificates.claim import Job, recompute
+from maxmargin.certificates.claim import Job, Stated, recompute
 from maxmargin.certificates.losses import class_costs
 from maxmargin.certificates.optimality import OptimalityCertificate
 from maxmargin.certificates.verdict import (
@@ -25,11 +25,11 @@ from maxmargin.certificates.verdict import (
 )
 
 Vector = NDArray[np.float64]
-SAME = ("C", "loss", "tol", "fit_intercept", "penalty_scale", "penalty", "power", "epsilon")  # of all parts
+SAME = {field.name for field in fields(Stated)} - {"classes", "class_weight"}  # of all parts
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class CombinedCertificate:
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class CombinedCertificate(Stated):
     """The certificates of one machine per class (``scheme="ovr"``) or per pair of classes (``"ovo"``).
 
     Each part is about labels False and True: is it this class, or is it the second one of the pair?
@@ -46,15 +46,6 @@ class CombinedCertificate:
     parts: tuple[OptimalityCertificate, ...]
     scheme: str
     classes: NDArray[Any]
-    loss: str
-    C: float
-    tol: float
-    class_weight: dict[Any, float] | str | None = None
-    fit_intercept: bool = True
-    penalty_scale: float | None = None
-    penalty: str = "l2"
-    power: float = math.nan
-    epsilon: float = 0.0
 
     def __repr__(self) -> str:
         return (

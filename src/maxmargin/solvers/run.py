@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, cast
 
 import numpy as np
@@ -194,10 +194,13 @@ class Run:
             if constant.gap <= self.tol:
                 b = constant_fit(problem)
                 w, interval, found = np.zeros(problem.n_cols), (b, b), constant
-        claimed = _Claimed(found.alpha, w, b, interval, found.primal, found.dual, found.gap)
+        claimed = replace(
+            point, alpha=found.alpha, w=w, b=b, bias_interval=interval, primal=found.primal, dual=found.dual,
+            gap=found.gap,
+        )  # fmt: skip
         return self.answer(claimed, settled(status, found.gap, self.tol))
 
-    def answer(self, point: _Claimed | Point, status: Status) -> Solution:
+    def answer(self, point: Point, status: Status) -> Solution:
         """A point as what a solver returns."""
         self.note(point.gap, "certified", certified=True)
         return Solution(
@@ -206,19 +209,6 @@ class Run:
             bias_interval=point.bias_interval, solver=self.settings.name, reason=self.settings.reason,
             penalty=self.problem.penalty,
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class _Claimed:
-    """A hyperplane and a dual point with what is claimed of them."""
-
-    alpha: Vector
-    w: Vector
-    b: float
-    bias_interval: tuple[float, float]
-    primal: float
-    dual: float
-    gap: float = field(default=math.inf)
 
 
 def settled(status: Status, gap: float, tol: float) -> Status:

@@ -137,7 +137,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         first = claims[0]
         shared = {name: getattr(first, name) for name in SHARED}
         self.certificate_ = CombinedCertificate(
-            claims, scheme, classes, class_weight=self._class_weight_claimed(), **shared
+            parts=claims, scheme=scheme, classes=classes, class_weight=self._class_weight_claimed(), **shared
         )
 
     def _class_weight_claimed(self) -> Any:
