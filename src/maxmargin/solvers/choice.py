@@ -27,8 +27,9 @@ from maxmargin.solvers.newton import Newton, worth_sampling
 from maxmargin.solvers.proximal import ProximalNewton
 from maxmargin.solvers.run import Settings, Solver, Start
 from maxmargin.space import Rows, in_memory, prices
+from maxmargin.space.budget import HELD, largest_square
 
-LARGEST_NORMAL_MATRIX = 5000  # of an interior point method, which forms one in every iteration: 200 MB
+LARGEST_NORMAL_MATRIX = largest_square(HELD)  # of an interior point method, which forms one in every iteration
 LARGEST_SPREAD = 1e3  # of the sizes of columns: coordinate and Newton steps take the longer, the larger it is
 MANY_NUMBERS = 500_000  # in X, from which the start from a sample pays
 HIGH_DIMENSION = 3000  # columns of sparse rows from which their normal matrix costs more than many passes

@@ -28,12 +28,13 @@ from maxmargin.solvers.multipliers import (
 )
 from maxmargin.solvers.run import Run
 from maxmargin.space import prices
+from maxmargin.space.budget import COUPLED, largest_square
 from maxmargin.space.conjugate_gradients import conjugate_gradients
 from maxmargin.space.systems import Breakdown, Cholesky
 
 Vector = NDArray[np.float64]
 
-LARGEST_DIRECT = 1500  # unknowns whose equations are formed: a matrix of 18 MB
+LARGEST_DIRECT = largest_square(COUPLED)  # unknowns whose equations are formed
 FORCING, MOST_CG_STEPS = 1e-2, 300  # of conjugate gradients
 # A ridge that keeps the biases determined, beside sigma, or beside the second times the costs where there is none.
 WEAK, LIKE_SIGMA = 1e-9, 1e-6

@@ -28,10 +28,11 @@ from maxmargin.solvers.multipliers import FAR, NEAR, MethodOfMultipliers
 from maxmargin.solvers.points import LOOSE, Point, recover, uncertified
 from maxmargin.solvers.run import Run, Settings, Start, obey
 from maxmargin.solvers.span import solve_where_small
+from maxmargin.space.budget import HELD, largest_square
 
 Vector = NDArray[np.float64]
 
-MOST_ROWS = 5000  # of few rows with many columns, whose Gram matrix is held
+MOST_ROWS = largest_square(HELD)  # of few rows with many columns, whose Gram matrix is held
 SAMPLE = 8  # a sample holds one row in eight
 SAMPLE_TOL = 1e-4  # of a sample's answer: the noise of the sample itself is larger
 SPARSE_UNKNOWNS = 20.0  # times the numbers of a row: columns of sparse rows that count as unknowns, at most

@@ -74,6 +74,10 @@ class Space(Protocol):
         """⟨x_j, x_k⟩ of some rows with others."""
         ...
 
+    def row(self, i: int) -> Vector:
+        """x_i as a dense vector."""
+        ...
+
     def take(self, chosen: NDArray[np.intp]) -> Space:
         """A copy of some rows; how many are worth one says :mod:`maxmargin.space.budget`."""
         ...

@@ -8,6 +8,8 @@ NUMBER = 8  # bytes
 COPIED_ROWS = 0.6  # of X: a copy of more rows is not worth its memory, nor the time to make it
 KNOWN_PRODUCTS = 128 * 10**6  # bytes of a Gram matrix that is kept from step to step
 SECOND_MATRIX = 8 * 10**6  # bytes of a matrix XᵀDX that is kept beside the one in use: it should stay in the cache
+HELD = 200 * 10**6  # bytes of a Gram or normal matrix that a solver forms again and again
+COUPLED = 18 * 10**6  # bytes of the matrix of all classes of a joint machine: it is formed block by block
 FACTORED = 288 * 10**6  # bytes of a matrix that may be factored at all
 
 
@@ -16,7 +18,7 @@ def largest_square(n_bytes: int) -> int:
 
     Examples
     --------
-    >>> [largest_square(size) for size in (KNOWN_PRODUCTS, SECOND_MATRIX, FACTORED)]
-    [4000, 1000, 6000]
+    >>> [largest_square(size) for size in (KNOWN_PRODUCTS, SECOND_MATRIX, HELD, COUPLED, FACTORED)]
+    [4000, 1000, 5000, 1500, 6000]
     """
     return math.isqrt(n_bytes // NUMBER)
