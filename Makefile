@@ -34,7 +34,7 @@ demo: $(VENV)/.installed  ## a whole run on a bundled table, with a report to lo
 	$(BIN)/maxmargin demo --output build/demo
 
 test: $(VENV)/.installed  ## all tests, with coverage
-	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q --cov --cov-report=term:skip-covered
+	SCIPY_ARRAY_API=1 $(BIN)/python -m pytest -q -n 2 --dist loadscope --cov --cov-report=term:skip-covered
 
 lint: $(VENV)/.lint  ## style, types, import rules
 	$(BIN)/ruff check .
