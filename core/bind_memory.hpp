@@ -10,6 +10,12 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#ifdef __linux__
+#include <sys/mman.h>
+#endif
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
 
 namespace nb = nanobind;
 
@@ -50,6 +56,22 @@ inline BlockSize size_of(std::size_t bytes) {
     return {index, base + steps * step};
 }
 
+// Large blocks want large pages, as NumPy asks for them.
+constexpr std::size_t least_advised = std::size_t{1} << 22, page = 4096;
+
+inline void* advised(void* block, std::size_t bytes) {
+#ifdef __linux__
+    if (block != nullptr && bytes >= least_advised) {
+        const auto place = reinterpret_cast<std::uintptr_t>(block);
+        const std::uintptr_t first = (place + page - 1) / page * page, last = (place + bytes) / page * page;
+        madvise(reinterpret_cast<void*>(first), last - first, MADV_HUGEPAGE);
+    }
+#else
+    (void)bytes;
+#endif
+    return block;
+}
+
 thread_local bool pool_is_gone = false;  // the thread ends; what is freed from now on is not kept
 
 struct Pool {
@@ -72,6 +94,9 @@ struct Pool {
         for (int k = 0; k < n_sizes; ++k)
             while (count[k] > 0) std::free(blocks[k][--count[k]]);
         kept = 0;
+#ifdef __GLIBC__
+        malloc_trim(0);
+#endif
     }
     ~Pool() {
         pool_is_gone = true;
@@ -89,7 +114,7 @@ inline void* pool_malloc(void*, std::size_t bytes) {
     const BlockSize size = size_of(bytes);
     Pool* own = size.index < 0 ? nullptr : pool();
     void* block = own != nullptr ? own->take(size) : nullptr;
-    return block != nullptr ? block : std::malloc(size.bytes > 0 ? size.bytes : 1);
+    return block != nullptr ? block : advised(std::malloc(size.bytes > 0 ? size.bytes : 1), size.bytes);
 }
 inline void* pool_calloc(void*, std::size_t n, std::size_t each) {
     if (each != 0 && n > static_cast<std::size_t>(-1) / each) return nullptr;
@@ -97,11 +122,11 @@ inline void* pool_calloc(void*, std::size_t n, std::size_t each) {
     Pool* own = size.index < 0 ? nullptr : pool();
     void* block = own != nullptr ? own->take(size) : nullptr;
     if (block != nullptr) return std::memset(block, 0, n * each);
-    return std::calloc(size.bytes > 0 ? size.bytes : 1, 1);
+    return advised(std::calloc(size.bytes > 0 ? size.bytes : 1, 1), size.bytes);
 }
 inline void* pool_realloc(void*, void* block, std::size_t bytes) {
     const BlockSize size = size_of(bytes);
-    return std::realloc(block, size.bytes > 0 ? size.bytes : 1);
+    return advised(std::realloc(block, size.bytes > 0 ? size.bytes : 1), size.bytes);
 }
 inline void pool_free(void*, void* block, std::size_t bytes) {
     if (block == nullptr) return;

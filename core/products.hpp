@@ -43,11 +43,17 @@ inline std::uint64_t bits_of(double value) {
     __builtin_memcpy(&bits, &value, sizeof bits);
     return bits;
 }
+// Sums lose what is carried out at the top: sign and exponent count among the lower bits, too.
+inline std::uint64_t folded(double value) {
+    const std::uint64_t bits = bits_of(value);
+    return bits ^ (bits >> 31);
+}
 inline std::uint64_t bits_of(float value) {
     std::uint32_t bits;
     __builtin_memcpy(&bits, &value, sizeof bits);
     return bits;
 }
+inline std::uint64_t folded(float value) { return bits_of(value); }
 
 // A number that depends on all bits of x and their places: Fletcher's two sums, a pair for each lane.
 template <class T>
@@ -55,8 +61,8 @@ std::uint64_t digest_of(const T* x, index_t n) {
     std::uint64_t sum[lanes] = {}, sums[lanes] = {};
     index_t j = 0;
     for (; j + lanes <= n; j += lanes)
-        for (int k = 0; k < lanes; ++k) sum[k] += bits_of(x[j + k]), sums[k] += sum[k];
-    for (int k = 0; j < n; ++j, ++k) sum[k] += bits_of(x[j]), sums[k] += sum[k];
+        for (int k = 0; k < lanes; ++k) sum[k] += folded(x[j + k]), sums[k] += sum[k];
+    for (int k = 0; j < n; ++j, ++k) sum[k] += folded(x[j]), sums[k] += sum[k];
     std::uint64_t mixed = 0;
     for (int k = 0; k < lanes; ++k) mixed = (mixed * digest_factor + sum[k]) * digest_factor + sums[k];
     return mixed;

@@ -170,6 +170,20 @@ def test_every_single_change_is_noticed(dtype, shape, instruction_set):
         assert not rows.unchanged(2)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("shape", [(4096, 16), (1000, 10), (64, 2)])
+def test_signs_and_powers_of_two_count(dtype, shape):
+    rows = check_rows(np.random.default_rng(0).standard_normal(shape).astype(dtype))
+    X, X0 = rows.X, rows.X.copy()
+    for factor in (-1.0, 2.0, 16.0, 0.5):
+        for part in (slice(None), slice(0, len(X) // 2)):
+            X[part] *= dtype(factor)
+            assert not rows.unchanged(1)
+            np.copyto(X, X0)
+    X[:, 0] *= dtype(-1.0)
+    assert not rows.unchanged(2)
+
+
 def test_rows_that_nobody_looked_at_count_as_unchanged():
     X = np.ones((2, 2))
     rows = _core.Rows.dense(X)

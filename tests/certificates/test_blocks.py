@@ -172,3 +172,18 @@ def test_a_block_knows_whether_it_is_finite():
         assert not Block(slice(0, 3), X).finite
         assert not Block(slice(0, 3), sp.csr_array(X)).finite
     assert Block(slice(0, 1), X[:1]).finite
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.int8, np.float32, np.float16, object])
+def test_numbers_of_another_type_are_no_proof(dtype):
+    X, y = tall(60, 3)
+    certificate = LinearSVC(loss="hinge").fit(X, y).certificate_
+    many = LogisticRegression().fit(X, np.digitize(X[:, 0], [-0.5, 0.5]))
+    for name in ("coef", "alpha"):
+        changed = replace(certificate, **{name: getattr(certificate, name).astype(dtype)})
+        assert changed.verify(X, y).worst == "numbers"
+        changed = replace(many.certificate_, **{name: getattr(many.certificate_, name).astype(dtype)})
+        assert changed.verify(X, np.digitize(X[:, 0], [-0.5, 0.5])).worst == "numbers"
+    for name in ("primal", "dual", "C", "tol"):
+        for value in (np.float32(getattr(certificate, name)), None, "1"):
+            assert replace(certificate, **{name: value}).verify(X, y).worst == "numbers"

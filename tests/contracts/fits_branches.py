@@ -72,7 +72,7 @@ def system(name: str) -> Look:
     return look
 
 
-def _mended(out: Any, self: Any, D: Any, watch: Any, add_to: Any = None) -> str:
+def _mended(out: Any, self: Any, D: Any, how: Any, add_to: Any = None, **_: Any) -> str:
     return "" if add_to is None else "normal matrix mended"
 
 

@@ -46,8 +46,10 @@ def test_regression(machine):
 def test_several_classes(machine):
     rounds = 5 if machine.form.joint else 2  # an even number of rounds has three and four classes of every kind
     found = outcomes(machine, range(rounds * ROUND))
-    # The joint hinge has no interior point method behind it: columns of very different scale may be its limit.
-    keep(found, 0.12 if machine.name == "crammer_singer" else 0.02)
+    # The joint hinge and the l1 penalty have no interior point method behind them: columns of very different scale may
+    # be their limit, on some processors more than on others.
+    alone = machine.name == "crammer_singer" or "l1" in machine.name
+    keep(found, 0.12 if alone else 0.02)
     assert enough_compared(found)
 
 

@@ -235,7 +235,7 @@ def _use(problem: Problem) -> None:
     need(np.allclose(combined, c @ X, rtol=1e-9, atol=1e-9 * size), "combined rows are wrong")
     need(math.isfinite(problem.null_primal) and np.isfinite(problem.squared_norms).all(), "norms are not finite")
     taken = np.empty(2)
-    _core.scores(problem.take_rows(np.array([n - 1, 0])), w, 0.25, taken, 1)
+    _core.scores(problem.space.take(np.array([n - 1, 0])).core, w, 0.25, taken, 1)
     need(np.array_equal(taken, scores[[n - 1, 0]]), "taken rows are other rows")
 
 

@@ -236,3 +236,14 @@ def test_rounds_that_hardly_help_do_not_overflow_the_working_set(loss):
     solution = Newton(max_iter=10_000).solve(problem)
     assert solution.status in (Status.NUMERICAL_LIMIT, Status.ITERATION_LIMIT)
     assert solution.primal <= problem.null_primal * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
+def test_a_start_that_is_no_better_than_none_counts_as_none(loss):
+    problem = many(loss, n=3000, d=10)
+    nothing = Newton(tol=1e-9).solve(problem, watch=Watch(1e-9))
+    assert nothing.status is Status.TIME_LIMIT
+    for start in (nothing, np.zeros(3000)):
+        found = Newton(tol=1e-9).solve(problem, start=start)
+        assert found.status is Status.CONVERGED
+        assert found.n_iter < 100

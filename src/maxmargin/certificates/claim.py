@@ -88,12 +88,12 @@ class Claim(Stated, ABC):
 
     @property
     def regression(self) -> bool:
-        return self.loss.endswith("epsilon_insensitive")
+        return isinstance(self.loss, str) and self.loss.endswith("epsilon_insensitive")
 
     @property
     def joint(self) -> bool:
         """Whether the problem has one score a class."""
-        return self.loss in JOINT
+        return isinstance(self.loss, str) and self.loss in JOINT
 
     @verdict_of
     def verify(
@@ -107,9 +107,11 @@ class Claim(Stated, ABC):
         max_gap : largest relative gap that counts as near-optimal; by default the ``tol`` that the fit was asked for.
         """
         checks, X, labels = Checks(), readable(X), np.asarray(y).ravel()
-        max_gap = self.tol if max_gap is None else max_gap
         weight = plain_weights(sample_weight, len(labels))
         fits = X.ndim == 2 and X.shape[:1] == labels.shape and weight is not None and self._fits(X.shape)
+        if not checks.note("numbers", self._is_float64(), "a claim is made of float64 numbers"):
+            return checks.rejected()
+        max_gap = self.tol if max_gap is None else max_gap
         if not checks.note("shape", fits, self._shapes(X, labels)) or weight is None:
             return checks.rejected(max_gap)
         job = self.job(labels, weight, checks)
@@ -122,6 +124,11 @@ class Claim(Stated, ABC):
         if terms is not None:
             self._check_dual_point(terms, checks)
         return Job(self, None if checks.failed else terms, checks, chosen)
+
+    def _is_float64(self) -> bool:
+        """Whether all numbers are what the bounds are about: those of another type are computed with in that type."""
+        arrays = all(isinstance(part, float) or getattr(part, "dtype", None) == np.float64 for part in self._numbers())
+        return arrays and all(isinstance(x, float) for x in (self.primal, self.dual, self.gap, self.C, self.tol))
 
     # --- the problem ------------------------------------------------------------------------------------------
 

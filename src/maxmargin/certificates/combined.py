@@ -110,7 +110,7 @@ class CombinedCertificate(Stated):
 
     def _fits(self, part: OptimalityCertificate, X: Any, labels: NDArray[Any]) -> bool:
         shapes = np.shape(part.alpha), np.shape(part.coef), np.shape(part.intercept)
-        return shapes == (labels.shape, X.shape[1:], ()) and not part.joint
+        return shapes == (labels.shape, X.shape[1:], ()) and not part.joint and part._is_float64()
 
     def _jobs(self) -> list[tuple[int, ...]]:
         n = len(self.classes)

@@ -101,7 +101,7 @@ ARITHMETIC: dict[str, Callable[[float, float], Arithmetic | None]] = {
 
 def arithmetic_of(loss: str, power: float, epsilon: float) -> Arithmetic | None:
     """None for a loss that nobody knows."""
-    return ARITHMETIC[loss](power, epsilon) if loss in ARITHMETIC else None
+    return ARITHMETIC[loss](power, epsilon) if isinstance(loss, str) and loss in ARITHMETIC else None
 
 
 def _power_priced(alpha: Vector, cost: Vector, p: float) -> tuple[Vector, Vector]:

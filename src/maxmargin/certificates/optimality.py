@@ -147,7 +147,7 @@ class LinearSums:
             pairs = [block.exact_scores(w) for w in self.W]
             off = [exact_scores_off(block.longest_row, size, norms) for size in self.sizes_of_w]
             return [Approximate(high, o, low) for (high, low), o in zip(pairs, off, strict=True)]
-        scores = block.scores(self.W.T)
+        scores = block.scores(self.W.T) if self.claim.joint else block.scores(self.W[0])[:, None]
         off = [scores_off(block.longest_row, size, norms) for size in self.sizes_of_w]
         return [Approximate(scores[:, m], o) for m, o in enumerate(off)]
 
@@ -157,7 +157,8 @@ class LinearSums:
             for line, column in zip(self.exactly, columns.T, strict=True):
                 line.add(block.exact_combine(column))
         else:
-            self.induced = self.induced + block.combine(columns).T
+            more = block.combine(columns).T if self.claim.joint else block.combine(columns[:, 0])
+            self.induced = self.induced + more
 
     def proven(self) -> Proven:
         claim, terms, n = self.claim, self.terms, len(self.claim.alpha)

@@ -197,6 +197,7 @@ class Terms:
         sizes += self.h.width * total_size
         below = off * (length + off) + gamma(n + 64) * sizes + (64.0 * UNIT + 2.0 * UNIT * STEEPEST) * total_size
         below += 0.0 if self.h.boxed else STEEPEST * moved
+        below += gamma(len(induced) + 16) * length**2  # of the sum over columns
         return above, FARTHEST * below
 
     def dual(self, alpha: Vector, induced: Approximate, *, factor: float = 1.0) -> Interval:

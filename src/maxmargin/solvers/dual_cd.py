@@ -256,10 +256,10 @@ def _entropy_box(problem: Problem) -> DualBox:
 
 
 def exchanges_of_workers(rows: Rows) -> int:
-    """How often two lanes, each with half of the rows, should meet in an epoch; 0 if one lane is better.
+    """How often two workers, each with half of the rows, should meet in an epoch; 0 if one worker is better.
 
-    At a exchange w is copied and added up, which must be little beside the work between two exchanges. The number of
-    threads has no say: two lanes on one thread give the same result.
+    At an exchange w is copied and added up, which must be little beside the work between two exchanges. The number of
+    threads has no say: two workers on one thread give the same result.
     """
     n_cols = rows.d
     if not rows.sparse or rows.nnz < 1_000_000 or rows.nnz < 64 * n_cols:

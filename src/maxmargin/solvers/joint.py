@@ -38,6 +38,7 @@ from maxmargin.space import Bias, prices
 
 Vector = NDArray[np.float64]
 
+IN_OTHER_UNITS = 0.5  # of the gap asked for: on the way back to the units of X some of it is lost
 CHEAP = 0.3 * prices.SECOND  # Newton's method to rounding level is worth that
 FIRST_LOOK = 10  # epochs before the gap is computed for the first time
 SLOW, STUCK = 150, 1000  # epochs after which others are thought of, and after which a gap that stands still is stuck
@@ -122,7 +123,7 @@ class JointMachine(Settings):
             # The same problem in other units: X/s, costs times s², weights times s.
             space = problem.space.scaled(1.0 / scale)
             other = replace(problem, space=space, cost=problem.cost * scale**2, bias=scaled_bias(problem.bias, scale))
-            answer = _Joint(self, other, watch).solve(None)
+            answer = _Joint(replace(self, tol=IN_OTHER_UNITS * self.tol), other, watch).solve(None)
             return _in_units_of(problem, answer, scale, self.tol, Execution(effective_threads(self.n_threads)))
 
 

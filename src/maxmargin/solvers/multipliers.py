@@ -255,6 +255,7 @@ class MethodOfMultipliers:
             work.w += step * dw
             work.b += step * db
             work.scores += step * d_scores
+            self.work.report(min(1.0, self.best.gap))  # 1 where nobody knows a dual value yet
             thinning = thinning and step > 0.5  # columns that few rows use may have been missed
             if step < SHORTEST:
                 return False
@@ -288,7 +289,6 @@ class MethodOfMultipliers:
         step = self._line_search(work, curve, dw, db, ridge, centre, -float(gradient @ v))
         self.steps += 1
         self.work.n_iter += 1
-        self.work.report(self.best.gap)
         return dw, db, step
 
     def _small(self, gradient: Vector, size: float, at: At, work: WorkingSet) -> bool:

@@ -25,7 +25,7 @@ from maxmargin.problem import Problem
 from maxmargin.runtime import Execution, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.multipliers import FAR, NEAR, MethodOfMultipliers
-from maxmargin.solvers.points import LOOSE, Point, recover, uncertified
+from maxmargin.solvers.points import LOOSE, ROUGH, Point, recover, recover_start, uncertified
 from maxmargin.solvers.run import Run, Settings, Start, obey
 from maxmargin.solvers.span import solve_where_small
 from maxmargin.space.budget import HELD, largest_square
@@ -90,16 +90,17 @@ class _Newton:
 
     def _work(self, start: Start) -> Status:
         run, problem, width = self.run, self.problem, 0.0
-        if isinstance(start, Solution):
+        near = isinstance(start, Solution) and start.gap <= ROUGH
+        if isinstance(start, Solution) and near:
             run.keep(uncertified(problem, start, run.sure))
         elif start is not None:
-            run.keep(recover(problem, start, run.sure))
-        else:
-            width = self._from_sample()
-        if run.best is None:
-            run.keep(from_nothing(problem, run.sure))
+            run.keep(recover_start(problem, start, run.sure))
+        if not near and run.gap > ROUGH:  # a start that is no better than none
+            before, width = run.best, self._from_sample()
+            if run.best is before:
+                run.keep(from_nothing(problem, run.sure))
         if not run.reached or start is None:
-            self._minimise(width, near=isinstance(start, Solution))
+            self._minimise(width, near=near)
         return Status.CONVERGED if run.reached else run.stop() or Status.NUMERICAL_LIMIT
 
     def _minimise(self, width: float, *, near: bool) -> None:
