@@ -6,9 +6,13 @@ import pytest
 from maxmargin import LinearSVC, LinearSVR, LogisticRegression, Status
 
 MACHINES = {
-    "squared hinge": LinearSVC(), "penalised": LinearSVC(penalize_intercept=True),
-    "hinge": LinearSVC(loss="hinge", C=1e-3), "logistic": LogisticRegression(), "tube": LinearSVR(epsilon=0.1), "l1": LinearSVC(penalty="l1"),
-}  # fmt: skip
+    "squared hinge": LinearSVC(),
+    "hinge": LinearSVC(loss="hinge", C=1e-3),
+    "penalised": LinearSVC(penalize_intercept=True),
+    "logistic": LogisticRegression(),
+    "tube": LinearSVR(epsilon=0.1),
+    "l1": LinearSVC(penalty="l1"),
+}
 
 
 @pytest.mark.parametrize("name", MACHINES)

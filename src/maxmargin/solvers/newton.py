@@ -95,12 +95,16 @@ class _Newton:
             run.keep(uncertified(problem, start, run.sure))
         elif start is not None:
             run.keep(recover_start(problem, start, run.sure))
+        rough = None
         if not near and run.gap > ROUGH:  # a start that is no better than none
-            before, width = run.best, self._from_sample()
-            if run.best is before:
+            rough, run.best = run.best, None
+            width = self._from_sample()
+            if run.best is None:
                 run.keep(from_nothing(problem, run.sure))
         if not run.reached or start is None:
             self._minimise(width, near=near)
+        if rough is not None:
+            run.keep(rough)
         return Status.CONVERGED if run.reached else run.stop() or Status.NUMERICAL_LIMIT
 
     def _minimise(self, width: float, *, near: bool) -> None:
