@@ -89,22 +89,29 @@ class _Newton:
         return self.run.solution(self.run.until_stopped(lambda: self._work(start)))
 
     def _work(self, start: Start) -> Status:
-        run, problem, width = self.run, self.problem, 0.0
+        run, problem = self.run, self.problem
         near = isinstance(start, Solution) and start.gap <= ROUGH
         if isinstance(start, Solution) and near:
             run.keep(uncertified(problem, start, run.sure))
         elif start is not None:
             run.keep(recover_start(problem, start, run.sure))
-        rough = None
-        if not near and run.gap > ROUGH:  # a start that is no better than none
-            rough, run.best = run.best, None
+        if near or run.gap <= ROUGH:
+            if not run.reached:
+                self._minimise(0.0, near=near)
+            return self._ended()
+        rough, run.best = run.best, None  # a start that is no better than none
+        try:
             width = self._from_sample()
             if run.best is None:
                 run.keep(from_nothing(problem, run.sure))
-        if not run.reached or start is None:
-            self._minimise(width, near=near)
-        if rough is not None:
-            run.keep(rough)
+            self._minimise(width, near=False)
+        finally:
+            if rough is not None:
+                run.keep(rough)
+        return self._ended()
+
+    def _ended(self) -> Status:
+        run = self.run
         return Status.CONVERGED if run.reached else run.stop() or Status.NUMERICAL_LIMIT
 
     def _minimise(self, width: float, *, near: bool) -> None:
