@@ -146,7 +146,7 @@ template <class T>
 double largest_of(const T* x, index_t n, double before) {
     T most[lanes];
     for (int k = 0; k < lanes; ++k) most[k] = static_cast<T>(before);
-    const auto size = [](T a) { return a < T{0} ? -a : a; };
+    const auto size = [](T a) { return static_cast<T>(__builtin_fabs(a)); };  // a mask, not a comparison
     index_t j = 0;
     for (; j + lanes <= n; j += lanes)
         for (int k = 0; k < lanes; ++k) most[k] = size(x[j + k]) > most[k] ? size(x[j + k]) : most[k];
@@ -171,15 +171,18 @@ inline Survey survey(const RowsView& view, double* squared_norms, double* column
                        [&](index_t from, index_t to) {
                            const index_t place = rows.place(from), n = rows.place(to) - place;
                            const auto* values = rows.values + place;
-                           if (!finite_values(values, n)) own[0] = 1.0;
                            own[1] = largest_of(values, n, own[1]);
                            of_part = mix(of_part, digest_of(values, n));
+                           double odd = 0.0;
                            for (index_t i = from; i < to; ++i) {
                                squared_norms[i] = rows.squared_norm(i);
                                own[2] =
                                    larger(own[2], static_cast<double>(rows.place(i + 1) - rows.place(i)));
                                rows.add_squares(i, sums);
+                               odd += squared_norms[i] * 0.0;
                            }
+                           // A norm that is finite has finite numbers; one that is not may have overflown.
+                           if (odd != 0.0 && !finite_values(values, n)) own[0] = 1.0;
                        });
             __builtin_memcpy(own + 3, &of_part, sizeof of_part);
         });

@@ -24,9 +24,12 @@ struct DenseRows {
         for (index_t j = 0; j < n_cols; ++j) out[j] = 0.0;
     }
     double squared_norm(index_t i) const { return dense_dot(row(i), row(i), n_cols); }
-    void add_squares(index_t i, double* sums) const {
-        const T* x = row(i);
-        for (index_t j = 0; j < n_cols; ++j) sums[j] += static_cast<double>(x[j]) * static_cast<double>(x[j]);
+    void add_squares(index_t i, double* __restrict sums) const {
+        const T* __restrict x = row(i);
+        for (index_t j = 0; j < n_cols; ++j) {
+            const double v = static_cast<double>(x[j]);
+            sums[j] += v * v;
+        }
     }
 };
 
