@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from maxmargin import _core
 from maxmargin.runtime import Execution, Meter, Watch
 from maxmargin.space import Rows, prices
-from maxmargin.space.rows import taken
 
 HOW = Execution(2)
 
@@ -191,17 +190,6 @@ def test_rows_of_rows_before_anybody_asks_for_the_matrix(both):
     close(part.scores(vector(7), HOW), X[first][second] @ vector(7))
     close(part.combine(np.array([2.0, -1.0]), HOW), 2.0 * X[5] - X[9])
     assert type(part.X) is type(rows.X)
-
-
-@pytest.mark.parametrize(("times", "index"), [(12, np.int8), (13, np.int64)])
-def test_indices_become_wider_where_so_many_numbers_are_taken(times, index):
-    ends = np.array([0, 10], dtype=np.int8)  # as if 127 were the largest index
-    ten, first = np.arange(10, dtype=np.int8), np.zeros(times, dtype=np.intp)
-    (data, indices, indptr), longest = taken(ten + 1.0, ten, ends, first)
-    assert (indptr.dtype, indices.dtype, longest) == (index, index, 10)
-    np.testing.assert_array_equal(indptr, np.arange(times + 1) * 10)
-    np.testing.assert_array_equal(data, np.tile(np.arange(1.0, 11.0), times))
-    np.testing.assert_array_equal(indices, np.tile(np.arange(10), times))
 
 
 @pytest.mark.parametrize("chosen", [[0, 2, 6], [5], [6, 1]])

@@ -186,10 +186,9 @@ class Rows:
             part = self.X[chosen]
             facts = known and Facts(known.finite, known.largest, self.d, known.squared_norms[chosen])
             return Rows(part, _core.Rows.dense(part), facts, self._n_threads)
-        data, indices, indptr = (
-            self._X if isinstance(self._X, tuple) else (self._X.data, self._X.indices, self._X.indptr)
-        )
-        arrays, longest = taken(data, indices, indptr, chosen)
+        some = self.X[chosen]
+        arrays = some.data, some.indices, some.indptr
+        longest = int(np.diff(some.indptr).max(initial=0))
         facts = known and Facts(known.finite, known.largest, longest, known.squared_norms[chosen])
         return Rows(arrays, _core.Rows.csr(*arrays, self.d), facts, self._n_threads)
 
@@ -244,16 +243,3 @@ def arrays_of(X: Any) -> tuple[NDArray[Any], ...]:
         return (np.asarray(X),)
     X = sp.csr_array(X)
     return X.indptr, X.indices, X.data
-
-
-def taken(data: Any, indices: Any, indptr: Any, chosen: Chosen) -> tuple[tuple[Any, Any, Any], int]:
-    """The arrays of some rows of a CSR matrix, and the length of the longest of them."""
-    lengths = indptr[chosen + 1] - indptr[chosen]
-    count = int(lengths.sum(dtype=np.int64))
-    dtype = indptr.dtype if count <= np.iinfo(indptr.dtype).max else np.dtype(np.int64)
-    starts = np.zeros(len(chosen) + 1, dtype=dtype)
-    np.cumsum(lengths, out=starts[1:])
-    # Entry k of the result is entry k − (start there) + (start here) of X.
-    entries = np.arange(starts[-1], dtype=dtype)
-    entries += np.repeat(indptr[chosen] - starts[:-1], lengths)
-    return (data[entries], indices[entries].astype(dtype, copy=False), starts), int(lengths.max(initial=0))
