@@ -10,6 +10,7 @@
 #include "multiclass_perceptron.hpp"
 #include "pocket.hpp"
 #include "products.hpp"
+#include "survey.hpp"
 #include "winnow.hpp"
 
 #define MAXMARGIN_TEXT2(x) #x

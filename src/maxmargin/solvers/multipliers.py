@@ -224,11 +224,7 @@ class MethodOfMultipliers:
         while True:
             at = curve.at(work.scores, work.b)
             work.alpha, D = at.pi, at.D
-            work.rows.combine(at.signed, self.how, out=gradient[:d])
-            gradient[:d] += work.fixed_w - work.w
-            if bias.value:
-                held = work.b / bias.value if bias.penalised else ridge * (work.b - centre)
-                gradient[d] = bias.value * (at.balance + work.fixed_sum) - held
+            self._descend_along(gradient, work, at, ridge, centre)
             if curve.exact and step == 1.0 and not rough and np.array_equal(D, before):
                 return True  # a full step within one piece of a quadratic leaves only rounding
             size = math.sqrt(float(gradient[:d] @ gradient[:d]))
@@ -259,6 +255,15 @@ class MethodOfMultipliers:
             thinning = thinning and step > 0.5  # columns that few rows use may have been missed
             if step < SHORTEST:
                 return False
+
+    def _descend_along(self, gradient: Vector, work: WorkingSet, at: At, ridge: float, centre: float) -> None:
+        """Fill in the downhill gradient of psi, the bias last."""
+        bias, d = self.problem.bias, len(work.w)
+        work.rows.combine(at.signed, self.how, out=gradient[:d])
+        gradient[:d] += work.fixed_w - work.w
+        if bias.value:
+            held = work.b / bias.value if bias.penalised else ridge * (work.b - centre)
+            gradient[d] = bias.value * (at.balance + work.fixed_sum) - held
 
     def _system(self, work: WorkingSet, D: Vector, ridge: float) -> NewtonSystem | None:
         damping = ridge if self.rounds else AT_ROUNDING * float(self.problem.cost.sum()) + SMALLEST
