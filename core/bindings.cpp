@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "bind_kernels.hpp"
 #include "bind_memory.hpp"
 #include "bind_online.hpp"
 #include "bind_states.hpp"
@@ -32,10 +33,20 @@ Pointer borrow(nb::handle capsule, const char* name, const std::string& begin, i
     return pointer;
 }
 
-Blas borrow_blas(nb::handle dsyrk, nb::handle dgemm) {
+Blas borrow_blas(const nb::dict& capsules) {
     const std::string begin = "void (char *, char *, int *, int *, ";
-    return {borrow<DsyrkPointer>(dsyrk, "dsyrk", begin, 10),
-            borrow<DgemmPointer>(dgemm, "dgemm", begin + "int *, ", 13)};
+    const auto take = [&](const char* name) { return nb::handle(capsules[name]); };
+    Blas blas;
+    blas.dsyrk = borrow<DsyrkPointer>(take("dsyrk"), "dsyrk", begin, 10);
+    blas.ssyrk = borrow<SsyrkPointer>(take("ssyrk"), "ssyrk", begin, 10);
+    blas.dgemm = borrow<DgemmPointer>(take("dgemm"), "dgemm", begin + "int *, ", 13);
+    blas.sgemm = borrow<SgemmPointer>(take("sgemm"), "sgemm", begin + "int *, ", 13);
+    const std::string four = "void (char *, char *, char *, char *, int *, int *, ";
+    blas.dtrsm = borrow<TrsmPointer<double>>(take("dtrsm"), "dtrsm", four, 11);
+    blas.strsm = borrow<TrsmPointer<float>>(take("strsm"), "strsm", four, 11);
+    blas.dpotrf = borrow<PotrfPointer<double>>(take("dpotrf"), "dpotrf", "void (char *, int *, ", 5);
+    blas.spotrf = borrow<PotrfPointer<float>>(take("spotrf"), "spotrf", "void (char *, int *, ", 5);
+    return blas;
 }
 
 nb::dict info() {
@@ -290,9 +301,10 @@ NB_MODULE(_core, m) {
         .def_prop_ro("past_deadline", &PyWatch::past_deadline)
         .def("cancel", [](PyWatch& w) { w.watch.cancel(); })
         .def_prop_ro("n_polls", [](const PyWatch& w) { return w.watch.n_polls(); });
-    nb::class_<Blas>(m, "Blas").def_static("borrow", &borrow_blas, "dsyrk"_a, "dgemm"_a);
+    nb::class_<Blas>(m, "Blas").def_static("borrow", &borrow_blas, "capsules"_a);
     nb::exception<DeadlineReached>(m, "DeadlineReached", PyExc_TimeoutError);
     bind_products(m);
+    bind_kernels(m);
     bind_states(m);
     bind_online(m);
     bind_text(m);

@@ -1,6 +1,7 @@
 // Compiled once per instruction set; MAXMARGIN_ISA names the namespace.
 #include "kernels.hpp"
 
+#include "cholesky.hpp"
 #include "clipped.hpp"
 #include "compensated.hpp"
 #include "dual_cd.hpp"
@@ -8,6 +9,7 @@
 #include "joint_cd.hpp"
 #include "lasso_cd.hpp"
 #include "multiclass_perceptron.hpp"
+#include "pair_steps.hpp"
 #include "pocket.hpp"
 #include "products.hpp"
 #include "survey.hpp"
@@ -17,6 +19,53 @@
 #define MAXMARGIN_TEXT(x) MAXMARGIN_TEXT2(x)
 
 namespace maxmargin::MAXMARGIN_ISA {
+
+namespace {
+
+void block_of_any(const KernelFunction& kernel, const TileRows& left, const std::int64_t* lines, index_t n_lines,
+                  const TileRows& right, void* out, const Blas& blas, const Execution& how) {
+    if (right.packed.single)
+        kernel_block(kernel, left, lines, n_lines, right, static_cast<float*>(out), blas, how);
+    else
+        kernel_block(kernel, left, lines, n_lines, right, static_cast<double*>(out), blas, how);
+}
+
+void gram_of_any(const KernelFunction& kernel, const TileRows& rows, const double* own, void* out, index_t stride,
+                 const Blas& blas, const Execution& how) {
+    if (rows.packed.single)
+        kernel_gram(kernel, rows, own, static_cast<float*>(out), stride, blas, how);
+    else
+        kernel_gram(kernel, rows, own, static_cast<double*>(out), stride, blas, how);
+}
+
+void scores_of_any(const KernelFunction& kernel, const TileRows& left, const TileRows& right,
+                   const double* coefficient, index_t n_machines, double* out, double* sizes, const Blas& blas,
+                   const Execution& how) {
+    if (right.packed.single)
+        kernel_scores<float>(kernel, left, right, coefficient, n_machines, out, sizes, blas, how);
+    else
+        kernel_scores<double>(kernel, left, right, coefficient, n_machines, out, sizes, blas, how);
+}
+
+PairReport loop_of_any(PairProblem& q, const void* K, bool single, index_t stride, index_t most_steps, double stop,
+                       Watch* watch) {
+    return single ? pair_loop(q, static_cast<const float*>(K), stride, most_steps, stop, watch)
+                  : pair_loop(q, static_cast<const double*>(K), stride, most_steps, stop, watch);
+}
+
+void add_lines_of_any(const Segments& m, const void* const* lines, bool single, const double* change,
+                      index_t n_lines, double* slope, index_t n, const Execution& how) {
+    if (single)
+        add_lines(m, reinterpret_cast<const float* const*>(lines), change, n_lines, slope, n, how);
+    else
+        add_lines(m, reinterpret_cast<const double* const*>(lines), change, n_lines, slope, n, how);
+}
+
+bool cholesky_of_any(void* A, bool single, index_t n, const Blas& blas, const Execution& how) {
+    return single ? cholesky(static_cast<float*>(A), n, blas, how) : cholesky(static_cast<double*>(A), n, blas, how);
+}
+
+}  // namespace
 
 const Kernels& kernels() {
     static constexpr Kernels table{MAXMARGIN_TEXT(MAXMARGIN_ISA),
@@ -49,7 +98,14 @@ const Kernels& kernels() {
                                    count_errors,
                                    winnow_rows,
                                    multiclass_rows,
-                                   dual_row};
+                                   dual_row,
+                                   block_of_any,
+                                   gram_of_any,
+                                   scores_of_any,
+                                   pair_ends,
+                                   loop_of_any,
+                                   add_lines_of_any,
+                                   cholesky_of_any};
     return table;
 }
 

@@ -255,6 +255,50 @@ struct DualState {
     OnlineCounts counts;
 };
 
+// A kernel's function of two rows.
+enum class KernelKind : int { linear, polynomial, gaussian, laplacian, sigmoid };
+struct KernelFunction {
+    KernelKind kind = KernelKind::linear;
+    double gamma = 1.0, coef0 = 0.0, degree = 1.0;
+};
+
+// Rows as tiles of kernel values want them: packed, in the type of the values and, if dense, seen from an origin where
+// that keeps digits; and as they were given, for differences that have lost too many.
+struct TileRows {
+    RowsView packed, given;
+    const double* squares = nullptr;  // of the packed rows
+};
+
+// What is solved by steps on pairs (pair_steps.hpp); every pointer has one entry per variable.
+struct PairProblem {
+    index_t n = 0;
+    double tube = 0.0;
+    const double* lower = nullptr;
+    const double* upper = nullptr;
+    const double* own = nullptr;    // diagonal of the kernel matrix, with the ridge
+    const double* ridge = nullptr;  // nullptr: none
+    double* beta = nullptr;
+    double* slope = nullptr;  // Kβ + ridge β + linear
+    double* rise = nullptr;   // scratch: what a slope upwards, and downwards, has beside it
+    double* fall = nullptr;
+    index_t n_groups = 1;
+    const index_t* group_end = nullptr;  // variables of a group are neighbours, and their sum never changes
+};
+
+struct PairReport {
+    index_t n_steps = 0;
+    index_t n_negative = 0;  // pairs of negative curvature: the kernel is not positive semidefinite
+    double violation = 0.0;
+    bool stopped = false;
+};
+
+// Where the columns of the variables are in a line of the kernel matrix: segments of neighbours.
+struct Segments {
+    index_t n = 1;
+    const index_t* begin = nullptr;   // column
+    const index_t* length = nullptr;  // variables
+};
+
 // What one visit to all values says.
 struct Survey {
     bool finite = true;
@@ -318,6 +362,24 @@ struct Kernels {
                                index_t begin, index_t end, MulticlassState&, Watch*);
     // Takes one row whose line of the kernel matrix is K; whether the coefficients changed
     bool (*dual_row)(const double* K, index_t i, double y, DualState&);
+    // Values of a kernel (kernel_tiles.hpp); `out` is float where the packed rows are. Chosen lines of the left with
+    // all of the right, a side with itself, and sums with coefficients, one line a machine
+    void (*kernel_block)(const KernelFunction&, const TileRows& left, const std::int64_t* lines, index_t n_lines,
+                         const TileRows& right, void* out, const Blas&, const Execution&);
+    void (*kernel_gram)(const KernelFunction&, const TileRows&, const double* own, void* out, index_t stride,
+                        const Blas&, const Execution&);
+    void (*kernel_scores)(const KernelFunction&, const TileRows& left, const TileRows& right,
+                          const double* coefficient, index_t n_machines, double* out, double* sizes, const Blas&,
+                          const Execution&);
+    // Steps on pairs (pair_steps.hpp): the ends of all slopes and the largest violation; steps on a matrix at hand;
+    // and slopes += Σ change_k line_k
+    double (*pair_ends)(PairProblem&);
+    PairReport (*pair_loop)(PairProblem&, const void* K, bool single, index_t stride, index_t most_steps, double stop,
+                            Watch*);
+    void (*add_lines)(const Segments&, const void* const* lines, bool single, const double* change, index_t n_lines,
+                      double* slope, index_t n, const Execution&);
+    // L with LLᵀ = A in the lower triangle of a row-major A; whether A was positive definite
+    bool (*cholesky)(void* A, bool single, index_t n, const Blas&, const Execution&);
 };
 
 namespace baseline {

@@ -30,7 +30,7 @@ class Watch:
 
 class Blas:
     @staticmethod
-    def borrow(dsyrk: object, dgemm: object) -> Blas: ...
+    def borrow(capsules: dict[str, Any]) -> Blas: ...
 
 class Barrier:
     def __init__(
@@ -258,3 +258,74 @@ def lasso_sweeps(
 ) -> int: ...
 def info() -> dict[str, Any]: ...
 def use_isa(name: str) -> None: ...
+
+class KernelFunction:
+    def __init__(self, kind: int, gamma: float, coef0: float, degree: float) -> None: ...
+
+class Tiles:
+    def __init__(self, packed: Rows, given: Rows, squares: F) -> None: ...
+
+def kernel_block(
+    kernel: KernelFunction,
+    left: Tiles,
+    lines: NDArray[np.int64],
+    right: Tiles,
+    out: NDArray[Any],
+    blas: Blas,
+    n_threads: int,
+    watch: Watch | None = None,
+) -> None: ...
+def kernel_gram(
+    kernel: KernelFunction,
+    rows: Tiles,
+    own: F,
+    out: NDArray[Any],
+    blas: Blas,
+    n_threads: int,
+    watch: Watch | None = None,
+) -> None: ...
+def kernel_scores(
+    kernel: KernelFunction,
+    left: Tiles,
+    right: Tiles,
+    coefficient: F,
+    out: F,
+    sizes: F | None,
+    blas: Blas,
+    n_threads: int,
+    watch: Watch | None = None,
+) -> None: ...
+def cholesky(A: NDArray[Any], blas: Blas, n_threads: int, watch: Watch | None = None) -> bool: ...
+
+class PairReport:
+    n_steps: int
+    n_negative: int
+    violation: float
+    stopped: bool
+
+class PairSteps:
+    def __init__(
+        self,
+        lower: F,
+        upper: F,
+        own: F,
+        ridge: F | None,
+        beta: F,
+        slope: F,
+        group_end: NDArray[np.int64],
+        tube: float,
+    ) -> None: ...
+    def loop(self, K: NDArray[Any], most_steps: int, stop: float, watch: Watch | None = None) -> PairReport: ...
+    def choose(self, size: int) -> tuple[float, NDArray[np.int32]]: ...
+    def solve(
+        self, block: NDArray[Any], most_steps: int, stop: float, watch: Watch | None = None
+    ) -> tuple[PairReport, NDArray[np.int32], F]: ...
+    def add(
+        self,
+        values: NDArray[Any],
+        places: NDArray[np.int64],
+        change: F,
+        segments: NDArray[np.int64],
+        n_threads: int,
+    ) -> None: ...
+    def violation(self) -> float: ...

@@ -9,7 +9,8 @@ ovr_decision_function  sklearn.utils.multiclass                  votes of pairs,
 CallbackSupportMixin,  sklearn.callback (experimental)           progress bars and other listeners
 with_callbacks
 listeners_of           the attribute that sklearn.callback sets  who listens: nothing is reported to nobody
-blas_capsules          scipy.linalg.cython_blas.__pyx_capi__     dsyrk and dgemm without a BLAS of our own
+blas_capsules          ``__pyx_capi__`` of cython_blas and       products and Cholesky factors without a BLAS of our
+                       cython_lapack in scipy.linalg             own
 numpy_c_api            numpy's ``_ARRAY_API``                    its table of C functions, without its headers: to
                                                                  ask for PyDataMem_SetHandler (NEP 49)
 set_blas_threads       ``_real_set_num_threads`` of              OpenBLAS has one pool per process; the public
@@ -50,10 +51,12 @@ def forget_listeners(estimator: Any) -> None:
     estimator.__dict__.pop("_skl_callbacks", None)
 
 
-def blas_capsules() -> tuple[Any, Any]:
-    """Capsules of SciPy's ``dsyrk`` and ``dgemm``; their names are the signatures, which the core checks."""
-    capsules = import_module("scipy.linalg.cython_blas").__pyx_capi__
-    return capsules["dsyrk"], capsules["dgemm"]
+def blas_capsules() -> dict[str, Any]:
+    """Capsules of the routines the core borrows, by name; a capsule's name is its signature, which the core checks."""
+    blas = import_module("scipy.linalg.cython_blas").__pyx_capi__
+    lapack = import_module("scipy.linalg.cython_lapack").__pyx_capi__
+    routines = {name: blas[name] for name in ("dsyrk", "ssyrk", "dgemm", "sgemm", "dtrsm", "strsm")}
+    return routines | {name: lapack[name] for name in ("dpotrf", "spotrf")}
 
 
 def numpy_c_api() -> Any:

@@ -149,8 +149,8 @@ if KEEPS_MEMORY:
 
 @cache
 def borrowed_blas() -> _core.Blas:
-    """``dsyrk`` and ``dgemm`` of SciPy's BLAS."""
-    return _core.Blas.borrow(*blas_capsules())
+    """Products and Cholesky factors of SciPy's BLAS."""
+    return _core.Blas.borrow(blas_capsules())
 
 
 _n_forks = 0

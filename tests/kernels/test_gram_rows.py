@@ -5,9 +5,16 @@ import pytest
 import scipy.sparse as sp
 
 from maxmargin import InputError
-from maxmargin.kernels import Callable, Gaussian, GramRows, Linear, Polynomial, Precomputed
+from maxmargin.kernels import Callable, Gaussian, GramRows, Laplacian, Linear, Polynomial, Precomputed
 
-KERNELS = [Linear(), Gaussian(0.3), Polynomial(1.0, 1.0, 3), Callable(lambda X, Z: X @ Z.T)]
+KERNELS = [
+    Linear(),
+    Gaussian(0.3),
+    Laplacian(0.3),
+    Polynomial(1.0, 1.0, 3),
+    Callable(lambda X, Z: X @ Z.T),
+    Gaussian(0.3) + 0.5 * Linear() * Laplacian(0.1),
+]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)

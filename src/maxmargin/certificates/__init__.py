@@ -2,6 +2,8 @@
 
 from maxmargin.certificates.claim import Claim
 from maxmargin.certificates.combined import CombinedCertificate
+from maxmargin.certificates.expansion import ExpansionCertificate
+from maxmargin.certificates.nu import NuCertificate
 from maxmargin.certificates.optimality import OptimalityCertificate
 from maxmargin.certificates.separability import (
     NotSeparableError,
@@ -14,7 +16,9 @@ from maxmargin.certificates.verdict import Outcome, Verdict
 __all__ = [
     "Claim",
     "CombinedCertificate",
+    "ExpansionCertificate",
     "NotSeparableError",
+    "NuCertificate",
     "OptimalityCertificate",
     "Outcome",
     "Separability",

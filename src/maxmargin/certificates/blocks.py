@@ -36,14 +36,32 @@ def readable(X: Any) -> Any:
     return array if array.dtype in (np.float32, np.float64) else np.asarray(array, dtype=np.float64)
 
 
-def blocks(X: Any) -> Iterator[Block]:
-    """All rows, some at a time."""
+def blocks(X: Any, chosen: NDArray[np.intp] | None = None) -> Iterator[Block]:
+    """All rows, or those of the list ``chosen``, some at a time; ``part`` is then their place in that list."""
     n, d = X.shape
     per_row = X.indptr[-1] / max(1, n) if sp.issparse(X) else d
     step = max(1, int(NUMBERS / max(1.0, per_row)))
+    n = n if chosen is None else len(chosen)
     for begin in range(0, n, step):
         part = slice(begin, min(n, begin + step))
-        yield Block(part, _rows_of_csr(X, part) if sp.issparse(X) else np.asarray(X[part], dtype=np.float64))
+        yield Block(part, rows_of(X, part if chosen is None else chosen[part]))
+
+
+def rows_of(X: Any, which: slice | NDArray[np.intp]) -> Any:
+    """Some rows in float64, as a view if that can be."""
+    if not sp.issparse(X):
+        return np.asarray(X[which], dtype=np.float64)
+    if isinstance(which, slice):
+        return _rows_of_csr(X, which)
+    return _rows_of_csr(X[which], slice(0, len(which)))
+
+
+def squares_of(X: Any) -> Vector:
+    """‖x_i‖² of rows in float64, as float64 computes it."""
+    if not sp.issparse(X):
+        return np.asarray(np.einsum("ij,ij->i", X, X))
+    squares = np.add.reduceat(np.append(X.data**2, 0.0), X.indptr[:-1])
+    return np.asarray(np.where(np.diff(X.indptr) > 0, squares, 0.0))
 
 
 def _rows_of_csr(X: Any, part: slice) -> Any:
@@ -85,10 +103,7 @@ class Block:
 
     def norms(self) -> Vector:
         """‖x_i‖, as float64 computes it."""
-        if not self.sparse:
-            return np.asarray(np.sqrt(np.einsum("ij,ij->i", self.X, self.X)))
-        squares = np.add.reduceat(np.append(self.X.data**2, 0.0), self.X.indptr[:-1])
-        return np.asarray(np.sqrt(np.where(np.diff(self.X.indptr) > 0, squares, 0.0)))
+        return np.asarray(np.sqrt(squares_of(self.X)))
 
     def scores(self, w: Vector) -> Vector:
         """⟨w, x_i⟩; one column for each column of w.

@@ -4,15 +4,17 @@ A claim states a problem, in numbers and words, and two bounds: no solution has 
 one that was found has at most ``primal``. What proves the bounds is a proof's own matter: a subclass brings the
 solution and a dual point, and adds up both objectives block by block. :func:`recompute` shows the blocks of X to all
 proofs at once, first with plain products, and once more with products of twice the working precision to those that
-plain ones could not confirm: X is read at most twice.
+plain ones could not confirm: X is read at most twice. A proof that compares rows with each other reads its own rows by
+itself.
 """
 
 from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -39,6 +41,7 @@ Vector = NDArray[np.float64]
 JOINT = ("crammer_singer", "multinomial")  # losses whose scores, one a class, are coupled
 NO_HARD_MARGIN = ("logistic", "epsilon_insensitive", "squared_epsilon_insensitive", *JOINT)
 INFINITE = "NaN or infinity among the data or the claims"
+FEW_ROWS = 1 << 16  # whose multipliers are checked together
 
 
 class Sums(Protocol):
@@ -80,6 +83,10 @@ class Claim(Stated, ABC):
     primal: float
     dual: float
     gap: float
+    intercept: Any
+    alpha: Vector
+
+    compares_rows: ClassVar[bool] = False  # with each other, of which it looks at its own only
 
     @property
     def distance_bound(self) -> float:
@@ -145,8 +152,7 @@ class Claim(Stated, ABC):
         if found is None:
             return None
         position, target, weight = found
-        numbers = (self.primal, self.dual, self.gap, self.tol, *self._numbers())
-        finite = all_finite(weight, target, *numbers)
+        finite = all_finite(weight, target, self.tol, *self._values(), *self._numbers())
         if not checks.note("finite", finite, INFINITE):
             return None
         hard = np.inf == self.C
@@ -188,7 +194,43 @@ class Claim(Stated, ABC):
             return True
         return bool(cost[position == 1].any() and cost[position == 0].any())
 
+    def _values(self) -> tuple[float, ...]:
+        """Everything that is claimed."""
+        return self.primal, self.dual, self.gap
+
+    def _check_dual_point(self, terms: Terms | JointTerms, checks: Checks) -> None:
+        """Whether the dual point is feasible, exactly."""
+        n = len(self.alpha)
+        parts = (slice(begin, min(n, begin + FEW_ROWS)) for begin in range(0, n, FEW_ROWS))
+        feasible = all(terms.feasible(self.alpha[part], part) for part in parts)
+        checks.note(
+            "feasibility", feasible, "a multiplier is outside of its range, or those of a row do not sum to zero"
+        )
+        balanced = not self._biased or bool(terms.scale) or terms.balanced(self.alpha)
+        checks.note("balance", balanced, "with a free bias the multipliers of every class must have the same sum")
+        without = self._biased or not np.any(self.intercept)
+        checks.note("intercept", without, "a machine without a bias cannot have one")
+
+    @property
+    def _biased(self) -> bool:
+        """Whether there is a bias."""
+        return self.fit_intercept
+
+    def _judge(
+        self, found: Proven, checks: Checks, measure: Callable[[float, float], float], max_gap: float
+    ) -> Verdict:
+        """The verdict, once everything was recomputed."""
+        return checks.verdict(self._claimed, found, measure, max_gap)
+
+    @property
+    def _claimed(self) -> Claimed:
+        return Claimed(self.primal, self.dual, self.gap)
+
     # --- what a proof brings ----------------------------------------------------------------------------------
+
+    def _asks_again(self, found: Proven) -> bool:
+        """Whether X is worth a second look, which loses less to rounding."""
+        return not found.confirm(self._claimed)
 
     @abstractmethod
     def _fits(self, shape: tuple[int, int]) -> bool:
@@ -203,12 +245,8 @@ class Claim(Stated, ABC):
         """Everything that must be finite."""
 
     @abstractmethod
-    def _check_dual_point(self, terms: Terms | JointTerms, checks: Checks) -> None:
-        """Whether the dual point is feasible, exactly."""
-
-    @abstractmethod
-    def sums(self, terms: Terms | JointTerms, *, exact: bool) -> Sums:
-        """Where both objectives are added up."""
+    def sums(self, terms: Terms | JointTerms, X: Any, chosen: NDArray[np.intp] | None, *, exact: bool) -> Sums:
+        """Where both objectives are added up; X and its ``chosen`` rows are for those that look at other rows, too."""
 
 
 class Job:
@@ -227,15 +265,20 @@ class Job:
         """Whether X has to be looked at, again."""
         if self.terms is None or not self.finite:
             return False
-        return self.found is None or not self.found.confirm(Claimed(self.claim.primal, self.claim.dual, self.claim.gap))
+        return self.found is None or self.claim._asks_again(self.found)
 
-    def begin(self, *, exact: bool) -> None:
+    @property
+    def own_rows(self) -> NDArray[np.intp] | None:
+        """Those that are read for this claim alone, if they are; None: all."""
+        return self.chosen if self.claim.compares_rows else None
+
+    def begin(self, X: Any, *, exact: bool) -> None:
         assert self.terms is not None
-        self._sums = self.claim.sums(self.terms, exact=exact)
+        self._sums = self.claim.sums(self.terms, X, self.chosen, exact=exact)
 
     def add(self, block: Block) -> None:
         assert self._sums is not None
-        own = block if self.chosen is None else block.of(self.chosen)
+        own = block if self.chosen is None or self.claim.compares_rows else block.of(self.chosen)
         if len(own):
             self._sums.add(own)
 
@@ -247,10 +290,11 @@ class Job:
         claim, terms, checks = self.claim, self.terms, self.checks
         if not self.finite:
             checks.note("finite", False, INFINITE)
+        if self.found is not None and self.found.refuted:
+            checks.note("kernel", False, self.found.refuted)
         if checks.failed or terms is None or self.found is None:
             return checks.rejected(max_gap)
-        claimed = Claimed(claim.primal, claim.dual, claim.gap)
-        return checks.verdict(claimed, self.found, self._relative_gap, max_gap)
+        return claim._judge(self.found, checks, self._relative_gap, max_gap)
 
     def _relative_gap(self, primal: float, dual: float) -> float:
         """As solvers measure it; the objective at w = 0 is only computed where it may count."""
@@ -263,16 +307,23 @@ class Job:
 
 def recompute(jobs: list[Job], X: Any) -> None:
     """Show X to all jobs: once with plain products, once more to those that these could not confirm."""
-    for exact in (False, True):
-        waiting = [job for job in jobs if job.waits]
+    together = [job for job in jobs if not job.claim.compares_rows]
+    for group in (together, *([job] for job in jobs if job.claim.compares_rows)):
+        for exact in (False, True):
+            _show(group, X, exact=exact)
+
+
+def _show(jobs: list[Job], X: Any, *, exact: bool) -> None:
+    """All rows, or the one job's own, a block at a time, to those that wait."""
+    waiting = [job for job in jobs if job.waits]
+    for job in waiting:
+        job.begin(X, exact=exact)
+    for block in blocks(X, jobs[0].own_rows) if waiting else ():
+        if not exact and not block.finite:
+            for job in jobs:
+                job.finite = False
+            return
         for job in waiting:
-            job.begin(exact=exact)
-        for block in blocks(X) if waiting else ():
-            if not exact and not block.finite:
-                for job in jobs:
-                    job.finite = False
-                return
-            for job in waiting:
-                job.add(block)
-        for job in waiting:
-            job.end()
+            job.add(block)
+    for job in waiting:
+        job.end()

@@ -1,4 +1,4 @@
-"""Proofs for several hyperplanes that were found apart: one machine per class, or per pair of classes."""
+"""Proofs for several machines that were found apart, linear or with a kernel: one per class, or per pair of classes."""
 
 from __future__ import annotations
 
@@ -11,9 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from maxmargin.certificates.blocks import readable
-from maxmargin.certificates.claim import Job, Stated, recompute
+from maxmargin.certificates.claim import Claim, Job, Stated, recompute
 from maxmargin.certificates.losses import class_costs
-from maxmargin.certificates.optimality import OptimalityCertificate
 from maxmargin.certificates.verdict import (
     Checks,
     Outcome,
@@ -26,6 +25,7 @@ from maxmargin.certificates.verdict import (
 
 Vector = NDArray[np.float64]
 SAME = {field.name for field in fields(Stated)} - {"classes", "class_weight"}  # of all parts
+ALIKE = ("kernel", "kind", "nu")  # of all parts that have it
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -43,7 +43,7 @@ class CombinedCertificate(Stated):
     (3, True)
     """
 
-    parts: tuple[OptimalityCertificate, ...]
+    parts: tuple[Claim, ...]
     scheme: str
     classes: NDArray[Any]
 
@@ -83,12 +83,12 @@ class CombinedCertificate(Stated):
             return checks.rejected(max_gap)
         shaped = X.ndim == 2 and X.shape[0] == len(labels) and weight is not None
         whole = len(self.parts) == len(self._jobs()) > 0 and self.scheme in ("ovr", "ovo")
-        whole = whole and all(self._fits(part, X, labels) for part in self.parts)
+        whole = whole and shaped and all(_fits(part, X) for part in self.parts)
         found = f"{len(self.parts)} machines, X of shape {X.shape}, {len(labels)} labels"
         checks.note("shape", shaped and whole, found)
         alike = all(_same(getattr(part, name), getattr(self, name)) for part in self.parts for name in SAME)
-        alike = alike and known_class_weight(self.class_weight)
-        checks.note("parts", alike, "the machines do not share loss, C, penalty, bias and tolerance")
+        alike = alike and known_class_weight(self.class_weight) and _of_one_kind(self.parts)
+        checks.note("parts", alike, "the machines do not share loss, C, penalty, kernel, bias and tolerance")
         asked = [np.array_equal(part.classes, np.array([False, True])) for part in self.parts]  # type: ignore[arg-type]
         plain = all(asked) and all(part.class_weight is None for part in self.parts)
         checks.note("labels of parts", plain, "a machine answers another question than: is it this class?")
@@ -108,20 +108,29 @@ class CombinedCertificate(Stated):
             gap=max(v.gap for v in verdicts),
         )
 
-    def _fits(self, part: OptimalityCertificate, X: Any, labels: NDArray[Any]) -> bool:
-        shapes = np.shape(part.alpha), np.shape(part.coef), np.shape(part.intercept)
-        return shapes == (labels.shape, X.shape[1:], ()) and not part.joint and part._is_float64()
-
     def _jobs(self) -> list[tuple[int, ...]]:
         n = len(self.classes)
         return [(k,) for k in range(n)] if self.scheme == "ovr" else list(itertools.combinations(range(n), 2))
+
+
+def _fits(part: Claim, X: Any) -> bool:
+    return not part.joint and part._fits(X.shape) and part._is_float64()
+
+
+def _of_one_kind(parts: tuple[Claim, ...]) -> bool:
+    """Whether all are proofs of one type, about one kernel."""
+    kinds = [(type(part), *(getattr(part, name, None) for name in ALIKE)) for part in parts]
+    try:
+        return all(kind == kinds[0] for kind in kinds)
+    except ValueError:  # arrays among the parameters of a callable, which are not the same objects
+        return False
 
 
 def _same(a: Any, b: Any) -> bool:
     return bool(a == b) or (isinstance(a, float) and isinstance(b, float) and math.isnan(a) and math.isnan(b))
 
 
-def _job(part: OptimalityCertificate, about: tuple[int, ...], position: NDArray[np.intp], weight: Vector) -> Job:
+def _job(part: Claim, about: tuple[int, ...], position: NDArray[np.intp], weight: Vector) -> Job:
     """The verification of one machine: is it this class, or is it the second one of the pair?"""
     checks = Checks()
     if len(about) == 1:

@@ -36,7 +36,7 @@ from maxmargin.certificates.rounding import (
     scores_off,
 )
 from maxmargin.certificates.terms import Terms
-from maxmargin.certificates.verdict import Checks, Proven
+from maxmargin.certificates.verdict import Proven
 
 Vector = NDArray[np.float64]
 
@@ -59,8 +59,6 @@ class OptimalityCertificate(Claim):
     """
 
     coef: Vector
-    intercept: Any
-    alpha: Vector
 
     def __repr__(self) -> str:
         shape = f"{len(self.classes)} classes, " if self.joint and self.classes is not None else ""
@@ -86,23 +84,8 @@ class OptimalityCertificate(Claim):
     def _numbers(self) -> tuple[Any, ...]:
         return self.coef, self.intercept, self.alpha
 
-    def _check_dual_point(self, terms: Terms | JointTerms, checks: Checks) -> None:
-        n = len(self.alpha)
-        parts = (slice(begin, min(n, begin + FEW_ROWS)) for begin in range(0, n, FEW_ROWS))
-        feasible = all(terms.feasible(self.alpha[part], part) for part in parts)
-        checks.note(
-            "feasibility", feasible, "a multiplier is outside of its range, or those of a row do not sum to zero"
-        )
-        balanced = not self.fit_intercept or bool(terms.scale) or terms.balanced(self.alpha)
-        checks.note("balance", balanced, "with a free bias the multipliers of every class must have the same sum")
-        without = self.fit_intercept or not np.any(self.intercept)
-        checks.note("intercept", without, "a machine without a bias cannot have one")
-
-    def sums(self, terms: Terms | JointTerms, *, exact: bool) -> LinearSums:
+    def sums(self, terms: Terms | JointTerms, X: Any, chosen: NDArray[np.intp] | None, *, exact: bool) -> LinearSums:
         return LinearSums(self, terms, exact)
-
-
-FEW_ROWS = 1 << 16  # whose multipliers are checked together
 
 
 class LinearSums:

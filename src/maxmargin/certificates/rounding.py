@@ -2,7 +2,7 @@
 
 Every bound here is a theorem about IEEE arithmetic, for any order of additions. A sum of k products differs from the
 exact one by at most gamma(k + 1) times the sum of their sizes; sums of more terms are added block by block. NumPy's
-exp, log, log1p and power are assumed right to :data:`ELEMENTARY` units in the last place.
+exp, log, log1p, power and tanh are assumed right to :data:`ELEMENTARY` units in the last place.
 
 References
 ----------

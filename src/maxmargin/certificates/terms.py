@@ -129,7 +129,7 @@ class Terms:
         Residuals are off by at most e, whatever the row: ``largest`` is the largest ‖x_i‖. By Minkowski's inequality
         Σ c h(r + e) is at most (Σ c h(r))^(1/p) + e (Σ c)^(1/p), to the power p.
         """
-        n, p, size = len(self.cost), self.h.power, norm(w)
+        n, size = len(self.cost), norm(w)
         reach = (size * largest + TINY * size) * NEARLY  # of scores
         target = float(np.abs(self.target).max(initial=0.0)) if self.h.lowest < 0.0 else 1.0
         off = gamma(n_products + 3) * reach + 6.0 * UNIT * (reach + abs(b) + target) + BORDER * self.h.width
@@ -137,10 +137,13 @@ class Terms:
         of_bias = 0.5 * (b / self.scale) ** 2 if self.scale else 0.0
         several = gamma(n + self.h.roundings + 16) * factor
         loss = max(0.0, computed - of_w - of_bias) * (1.0 + several) + 8.0 * factor * UNIT * abs(computed)
-        cost = float(self.cost.sum()) * NEARLY
+        return self.loss_above(loss, factor * off) + (of_w + of_bias) * (1.0 + factor * gamma(len(w) + 16))
+
+    def loss_above(self, loss: float, off: float) -> float:
+        """An upper bound of Σ cost h(r_i + e_i), given Σ cost h(r_i) and that no |e_i| is above ``off``."""
+        p, cost = self.h.power, float(self.cost.sum()) * NEARLY
         rounded = (64.0 + 4.0 * abs(math.log(max(loss, VANISHING)))) * UNIT
-        loss = float((loss ** (1.0 / p) + factor * off * cost ** (1.0 / p)) ** p) * (1.0 + rounded) + VANISHING * cost
-        return loss + (of_w + of_bias) * (1.0 + factor * gamma(len(w) + 16))
+        return float((loss ** (1.0 / p) + off * cost ** (1.0 / p)) ** p) * (1.0 + rounded) + VANISHING * cost
 
     def dual_below(self, alpha: Vector, induced: Vector, off: float, *, factor: float) -> float:
         """A lower bound of the dual objective of feasible multipliers of a boxed loss, by few passes over them."""
@@ -187,18 +190,22 @@ class Terms:
 
         ``lengths`` has one number, a bound of Σ |alpha_i| ‖x_i‖; ``largest`` is the largest ‖x_i‖.
         """
-        n, size = len(alpha), np.abs(alpha)
         above = self.primal_above(primal, w, b, n_products, largest, factor=FARTHEST) - primal
-        total_size, length = float(size.sum()), norm(induced) if self.penalty == "l2" else 0.0
-        moved = most_moved(alpha)
-        off = gamma(n + 3) * lengths[0] + moved * largest
-        off = off if self.penalty == "l2" else 0.0
-        sizes = abs(dual) + length**2 + (self.scale * total_size) ** 2 + float(size @ np.abs(self.target))
-        sizes += self.h.width * total_size
-        below = off * (length + off) + gamma(n + 64) * sizes + (64.0 * UNIT + 2.0 * UNIT * STEEPEST) * total_size
-        below += 0.0 if self.h.boxed else STEEPEST * moved
+        length, off = norm(induced), gamma(len(alpha) + 3) * lengths[0] + most_moved(alpha) * largest
+        if self.penalty != "l2":
+            length = off = 0.0
+        below = off * (length + off) + self.gain_lost(dual, alpha, length**2)
         below += gamma(len(induced) + 16) * length**2  # of the sum over columns
         return above, FARTHEST * below
+
+    def gain_lost(self, dual: float, alpha: Vector, square: float) -> float:
+        """By how much plain sums over all rows may be wrong about a dual value, once alpha moved a little."""
+        size = np.abs(alpha)
+        total_size = float(size.sum())
+        sizes = abs(dual) + square + (self.scale * total_size) ** 2 + float(size @ np.abs(self.target))
+        sizes += self.h.width * total_size
+        lost = gamma(len(alpha) + 64) * sizes + (64.0 * UNIT + 2.0 * UNIT * STEEPEST) * total_size
+        return lost + (0.0 if self.h.boxed else STEEPEST * most_moved(alpha))
 
     def dual(self, alpha: Vector, induced: Approximate, *, factor: float = 1.0) -> Interval:
         """Lower and upper bound of the dual objective of multipliers that are feasible.

@@ -37,7 +37,7 @@ class Verdict:
         holds, but the gap is larger, or nothing was claimed) or REJECTED (a claim is false, or cannot be confirmed).
     worst : the first check that failed, "gap" for an honest claim whose gap is too large, "" if all is well.
     checks : what was wrong with each check, in words; "" where nothing was.
-    statement : what was proven, in words; of an honest claim, what is missing.
+    statement : what was proven, in words, or under which hypothesis; of an honest claim, what is missing.
     primal, dual : no hyperplane's objective is below ``dual``, and this one's is at most ``primal``: proven, in
         floating point too. Not a number where the claim is about something else, or could not be computed.
     gap : their difference, relative as in :func:`~maxmargin.solution.relative_gap`.
@@ -72,7 +72,7 @@ class Verdict:
             return self.statement
         bounds = f"no hyperplane has an objective below {self.dual:.10g}; this one has {self.primal:.10g}"
         if self.outcome is Outcome.PROVEN:
-            return f"{bounds} (relative gap {self.gap:.1e})"
+            return f"{bounds} (relative gap {self.gap:.1e})" + (f", {self.statement}" if self.statement else "")
         asked = f"the relative gap is {self.gap:.1e} where {self.max_gap:.0e} was asked for"
         return f"the claims are honest, but {asked}: {bounds}"
 
@@ -104,6 +104,25 @@ class Checks:
         self, claim: Claimed, proven: Proven, relative_gap: Callable[[float, float], float], max_gap: float
     ) -> Verdict:
         """Compare what was claimed with what was recomputed."""
+        self._compare(claim, proven)
+        primal, dual = min(claim.primal, proven.primal.high), max(claim.dual, proven.dual.low)
+        gap, claimed = relative_gap(primal, dual), relative_gap(claim.primal, claim.dual)
+        same = math.isfinite(claim.gap) and abs(claim.gap - claimed) <= 1e-9 * claimed
+        self.note("gap", same or claim.gap == claimed, f"{claim.gap:.3e} is claimed, the values say {claimed:.3e}")
+        if self.failed:
+            return Verdict(Outcome.REJECTED, self.failed, self.found, "", primal, dual, gap, max_gap)
+        outcome, worst = (Outcome.PROVEN, "") if claimed <= max_gap else (Outcome.HONEST, "gap")
+        return Verdict(outcome, worst, self.found, proven.provided, primal, dual, claimed, max_gap)
+
+    def without_gap(self, claim: Claimed, proven: Proven, statement: str, max_gap: float) -> Verdict:
+        """The verdict on values that bound nothing: honest at best."""
+        self._compare(claim, proven)
+        self.note("gap", math.isnan(claim.gap), f"{claim.gap:.3e} is claimed, but {statement}")
+        if self.failed:
+            return Verdict(Outcome.REJECTED, self.failed, self.found, max_gap=max_gap)
+        return Verdict(Outcome.HONEST, "gap", self.found, statement, claim.primal, claim.dual, max_gap=max_gap)
+
+    def _compare(self, claim: Claimed, proven: Proven) -> None:
         upside_down = Interval(-proven.dual.high, -proven.dual.low)
         for name, value, found, wrong, farthest in (
             ("primal value", claim.primal, proven.primal, "above", proven.farthest[0]),
@@ -115,14 +134,6 @@ class Checks:
             else:
                 apart = value - found.high
                 self.note(name, apart <= farthest, f"{shown}, {apart:.1e} from the value recomputed")
-        primal, dual = min(claim.primal, proven.primal.high), max(claim.dual, proven.dual.low)
-        gap, claimed = relative_gap(primal, dual), relative_gap(claim.primal, claim.dual)
-        same = math.isfinite(claim.gap) and abs(claim.gap - claimed) <= 1e-9 * claimed
-        self.note("gap", same or claim.gap == claimed, f"{claim.gap:.3e} is claimed, the values say {claimed:.3e}")
-        if self.failed:
-            return Verdict(Outcome.REJECTED, self.failed, self.found, "", primal, dual, gap, max_gap)
-        outcome, worst = (Outcome.PROVEN, "") if claimed <= max_gap else (Outcome.HONEST, "gap")
-        return Verdict(outcome, worst, self.found, "", primal, dual, claimed, max_gap)
 
 
 @dataclass(frozen=True)
@@ -136,15 +147,25 @@ class Claimed:
 
 @dataclass(frozen=True)
 class Proven:
-    """Both objectives, recomputed, and how far from each a claim may be."""
+    """Both objectives, recomputed, and how far from each a claim may be.
+
+    ``provided`` says under which hypothesis on the kernel, ``refuted`` what speaks against it.
+    """
 
     primal: Interval
     dual: Interval
     farthest: tuple[float, float]
+    provided: str = ""
+    refuted: str = ""
 
     def confirm(self, claim: Claimed) -> bool:
         """Whether both claims are theorems."""
         return claim.primal >= self.primal.high and claim.dual <= self.dual.low
+
+    def decide(self, claim: Claimed) -> bool:
+        """Whether each claim is a theorem or certainly false."""
+        above = claim.primal >= self.primal.high or claim.primal < self.primal.low
+        return above and (claim.dual <= self.dual.low or claim.dual > self.dual.high)
 
 
 def plain_weights(sample_weight: ArrayLike | None, n_rows: int) -> Vector | None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from maxmargin.errors import InputError
 from maxmargin.kernels.points import Matrix, Points, Vector, mirror
+
+Structure = tuple[Any, ...]  # a name, then numbers or the structures of parts
 
 BLOCK_BYTES = 64 * 2**20  # of the kernel's values held at a time where only their products are wanted
 
@@ -20,12 +23,24 @@ class Kernel(ABC):
     A kernel is a value: it never changes, two with the same parameters are equal, and its ``repr`` rebuilds it. Rows
     are dense or sparse, of any real type; the values are always float64 and computed in float64. A kernel can be
     called with two arrays, so it also serves where scikit-learn takes a function, as in ``SVC(kernel=Gaussian(0.5))``.
+    Sums and products of kernels and positive multiples of a kernel are kernels: ``+`` and ``*`` make them.
     """
+
+    __array_ufunc__ = None  # so that np.float64(2.0) * kernel is a kernel, too
 
     @property
     @abstractmethod
     def is_positive(self) -> bool | None:
         """Whether every Gram matrix is positive semidefinite; None: not known."""
+
+    @abstractmethod
+    def structure(self) -> Structure:
+        """The kernel as a name and plain values, from which :func:`kernel_of` makes it again.
+
+        ``("linear",)``, ``("poly", gamma, coef0, degree)``, ``("rbf", gamma)``, ``("laplacian", gamma)``,
+        ``("sigmoid", gamma, coef0)``, ``("precomputed",)``, ``("callable", f, params)``, ``("sum", part, ...)``,
+        ``("product", part, ...)`` or ``("scaled", factor, part)``, where a part is such a tuple itself.
+        """
 
     @abstractmethod
     def _values(self, left: Points, right: Points) -> Matrix:
@@ -36,12 +51,16 @@ class Kernel(ABC):
         """k(x, x) of every row."""
 
     def sides(self, left: Points, right: Points) -> tuple[Points, Points]:
-        """The two sides as ``between`` wants them; they must have the same columns."""
+        """The two sides as ``between`` wants them."""
+        self._check_sides(left, right)
+        return left, right
+
+    def _check_sides(self, left: Points, right: Points) -> None:
+        """They must have the same columns."""
         if left.n_columns != right.n_columns:
             raise InputError(
                 f"a kernel compares rows with the same columns: X has {left.n_columns}, Z has {right.n_columns}"
             )
-        return left, right
 
     def block(self, X: Any, Z: Any) -> Matrix:
         """k(x, z) of every row x of X and z of Z.
@@ -60,9 +79,26 @@ class Kernel(ABC):
     def __call__(self, X: Any, Z: Any) -> Matrix:
         return self.block(X, Z)
 
+    def __add__(self, other: object) -> Kernel:
+        from maxmargin.kernels.algebra import added
+
+        return added(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __mul__(self, other: object) -> Kernel:
+        from maxmargin.kernels.algebra import multiplied, scaled
+
+        if isinstance(other, Real):
+            return scaled(other, self)
+        return multiplied(self, other) if isinstance(other, Kernel) else NotImplemented
+
+    def __rmul__(self, other: object) -> Kernel:
+        return self * other
+
     def gram(self, X: Any) -> Matrix:
         """k(x, z) of all pairs of rows of X: exactly symmetric, with ``diagonal(X)`` on its diagonal."""
-        points = Points.from_array(X)
+        return self._gram(Points.from_array(X))
+
+    def _gram(self, points: Points) -> Matrix:
         square = self.between(*self.sides(points, points))
         mirror(square)
         np.fill_diagonal(square, self._own(points))
@@ -71,7 +107,7 @@ class Kernel(ABC):
     def diagonal(self, X: Any) -> Vector:
         """k(x, x) of every row of X."""
         points = Points.from_array(X)
-        self.sides(points, points)
+        self._check_sides(points, points)
         with np.errstate(over="ignore", invalid="ignore"):
             own = self._own(points)
         bad = np.flatnonzero(~np.isfinite(own))

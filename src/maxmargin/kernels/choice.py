@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
 import numpy as np
@@ -10,14 +11,25 @@ from numpy.typing import ArrayLike
 
 from maxmargin.errors import InputError
 from maxmargin.inputs import check_rows, check_weights, positive_number
+from maxmargin.kernels.algebra import Product, Scaled, Sum
 from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.gaussian import Gaussian
 from maxmargin.kernels.given import Callable, Precomputed
 from maxmargin.kernels.inner import Linear, Polynomial, Sigmoid
+from maxmargin.kernels.laplacian import Laplacian
 from maxmargin.positions import shown
 from maxmargin.space import Rows
 
-NAMES = ("linear", "poly", "rbf", "sigmoid", "precomputed")
+NAMES = ("linear", "poly", "rbf", "laplacian", "sigmoid", "precomputed")
+KINDS: dict[str, type[Kernel]] = {
+    "linear": Linear,
+    "poly": Polynomial,
+    "rbf": Gaussian,
+    "laplacian": Laplacian,
+    "sigmoid": Sigmoid,
+    "precomputed": Precomputed,
+    "callable": Callable,
+}
 
 
 def make_kernel(
@@ -34,12 +46,12 @@ def make_kernel(
 
     Parameters
     ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"}, callable or Kernel
+    kernel : {"linear", "poly", "rbf", "laplacian", "sigmoid", "precomputed"}, callable or Kernel
         A callable gets two arrays of rows, ``k(X, Z)``, and returns the matrix of values. A Kernel is returned as it
         is, whatever the other parameters say.
     gamma : {"scale", "auto"}, float or None, default="scale"
-        Of "poly", "rbf" and "sigmoid". "scale" is 1 / (columns × variance of all entries of X), "auto" and None are
-        1 / columns. If no entry of X differs from the others, "scale" is 1.
+        Of "poly", "rbf", "laplacian" and "sigmoid". "scale" is 1 / (columns × variance of all entries of X), "auto"
+        and None are 1 / columns. If no entry of X differs from the others, "scale" is 1.
     coef0 : float, default=0.0
         Of "poly" and "sigmoid".
     degree : float, default=3
@@ -70,14 +82,48 @@ def make_kernel(
         if kernel == "precomputed":
             return Precomputed()
         scale = resolve_gamma(gamma, X, sample_weight)
-        if kernel == "rbf":
-            return Gaussian(scale)
+        if kernel in ("rbf", "laplacian"):
+            return Gaussian(scale) if kernel == "rbf" else Laplacian(scale)
         return Sigmoid(scale, coef0) if kernel == "sigmoid" else Polynomial(scale, coef0, degree)
     if isinstance(kernel, type) and issubclass(kernel, Kernel):
         raise InputError(f"kernel must be a kernel with its parameters, as in {kernel.__name__}(...), got the class")
     if callable(kernel):
         return Callable(kernel, dict(kernel_params or {}))
     raise InputError(f"kernel must be one of {', '.join(NAMES)}, a callable or a Kernel, got {shown(kernel)}")
+
+
+def kernel_of(structure: Any) -> Kernel:
+    """The kernel whose :meth:`Kernel.structure` this is; lists serve as well as tuples, for files have only those.
+
+    Examples
+    --------
+    >>> kernel_of(["sum", ["rbf", 0.5], ["linear"]])
+    Sum(parts=(Gaussian(gamma=0.5), Linear()))
+    >>> kernel_of(Polynomial(1.0, 0.0, 2).structure())
+    Polynomial(gamma=1.0, coef0=0.0, degree=2)
+    """
+    try:
+        return _rebuilt(structure)
+    except RecursionError:
+        raise InputError("the structure of a kernel has too many sums and products inside each other") from None
+
+
+def _rebuilt(structure: Any) -> Kernel:
+    name, *values = structure if isinstance(structure, tuple | list) and structure else ("",)
+    name = name if isinstance(name, str) else ""
+    if name in ("sum", "product"):
+        parts = tuple(_rebuilt(value) for value in values)
+        return Sum(parts) if name == "sum" else Product(parts)
+    if name == "scaled" and len(values) == 2:
+        return Scaled(values[0], _rebuilt(values[1]))
+    kind: Any = KINDS.get(name)
+    if kind is None or len(values) != len(fields(kind)):
+        raise InputError(
+            f"the structure of a kernel is its name ({', '.join(KINDS)}, sum, product or scaled) and its parameters, "
+            f"as Kernel.structure() returns them, got {shown(structure)}"
+        )
+    made: Kernel = kind(*values)
+    return made
 
 
 def resolve_gamma(gamma: float | str | None, X: Any, sample_weight: ArrayLike | None = None) -> float:

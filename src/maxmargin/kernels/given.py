@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from maxmargin.errors import InputError
-from maxmargin.kernels.base import Kernel
+from maxmargin.kernels.base import Kernel, Structure
 from maxmargin.kernels.points import Matrix, Points, Vector, mirror
 from maxmargin.positions import filled, shown
 
@@ -21,8 +21,7 @@ OWN_ROWS = 64  # rows per call where only the diagonal of a function's values is
 class GivenKernel(Kernel):
     """What cannot be known beforehand is checked: symmetry here, finite values in the base."""
 
-    def gram(self, X: Any) -> Matrix:
-        points = Points.from_array(X)
+    def _gram(self, points: Points) -> Matrix:
         square = self.between(*self.sides(points, points))
         self._check_symmetric(square)
         mirror(square)
@@ -61,7 +60,10 @@ class Precomputed(GivenKernel):
     array([[0.5, 1.5]])
     """
 
-    def sides(self, left: Points, right: Points) -> tuple[Points, Points]:
+    def structure(self) -> Structure:
+        return ("precomputed",)
+
+    def _check_sides(self, left: Points, right: Points) -> None:
         if left is right and left.n_rows != left.n_columns:
             raise InputError(
                 f"a precomputed kernel needs a square matrix, the value of every pair of rows; got shape {left.X.shape}"
@@ -71,7 +73,6 @@ class Precomputed(GivenKernel):
                 f"a precomputed kernel needs one value for each of the {right.n_rows} rows learned from, but X has "
                 f"{left.n_columns} columns"
             )
-        return left, right
 
     def _values(self, left: Points, right: Points) -> Matrix:
         return np.asarray(left.X.toarray() if left.is_sparse else left.X.copy())
@@ -82,7 +83,11 @@ class Precomputed(GivenKernel):
 
 @dataclass(frozen=True)
 class Callable(GivenKernel):
-    """k(X, Z) by a function that returns the whole matrix of values.
+    """k(X, Z) by a function that returns the values of all pairs of some rows.
+
+    The function is called with blocks of rows, as many as memory allows or somebody needs, and never knows which rows
+    of the data they are. So a value must depend on its own two rows only, not on others that come along with them: a
+    function that centres or scales what it is given is no kernel.
 
     Parameters
     ----------
@@ -106,6 +111,8 @@ class Callable(GivenKernel):
     def __post_init__(self) -> None:
         if not callable(self.f):
             raise InputError(f"f must be a function of two arrays of rows, got {shown(self.f)}")
+        if not isinstance(self.params, Mapping):
+            raise InputError(f"params must be a mapping of names to values, got {shown(self.params)}")
 
     def __hash__(self) -> int:
         return hash(self.f)
@@ -113,6 +120,9 @@ class Callable(GivenKernel):
     def __repr__(self) -> str:
         name = getattr(self.f, "__qualname__", None) or repr(self.f)
         return f"Callable({name}, {dict(self.params)!r})" if self.params else f"Callable({name})"
+
+    def structure(self) -> Structure:
+        return "callable", self.f, dict(self.params)
 
     def _values(self, left: Points, right: Points) -> Matrix:
         returned = self.f(left.X, right.X, **self.params)

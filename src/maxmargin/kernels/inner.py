@@ -8,7 +8,7 @@ import numpy as np
 
 from maxmargin.errors import InputError
 from maxmargin.inputs import number_in, positive_number
-from maxmargin.kernels.base import Kernel
+from maxmargin.kernels.base import Kernel, Structure
 from maxmargin.kernels.points import Matrix, Points, Vector, inner_products
 
 
@@ -40,6 +40,9 @@ class Linear(InnerProductKernel):
     @property
     def is_positive(self) -> bool:
         return True
+
+    def structure(self) -> Structure:
+        return ("linear",)
 
     def _of_products(self, products: Matrix) -> Matrix:
         return products
@@ -80,23 +83,28 @@ class Polynomial(InnerProductKernel):
     degree: float = 3
 
     def __post_init__(self) -> None:
-        positive_number("gamma", self.gamma)
-        check_coef0(self.coef0)
-        if not np.isfinite(number_in("degree", self.degree, 0.0, np.inf)):
+        object.__setattr__(self, "gamma", positive_number("gamma", self.gamma))
+        object.__setattr__(self, "coef0", checked_coef0(self.coef0))
+        degree = number_in("degree", self.degree, 0.0, np.inf)
+        if not np.isfinite(degree):
             raise InputError("degree must be a finite number, got infinity")
+        object.__setattr__(self, "degree", int(degree) if degree.is_integer() else degree)
 
     @property
     def is_positive(self) -> bool:
-        return self.coef0 >= 0.0 and float(self.degree).is_integer()
+        return self.coef0 >= 0.0 and isinstance(self.degree, int)
+
+    def structure(self) -> Structure:
+        return "poly", self.gamma, self.coef0, self.degree
 
     def _of_products(self, products: Matrix) -> Matrix:
         products *= self.gamma
         products += self.coef0
-        degree = float(self.degree)
-        return whole_power(products, int(degree)) if degree.is_integer() else np.asarray(products**degree)
+        degree = self.degree
+        return whole_power(products, degree) if isinstance(degree, int) else np.asarray(products**degree)
 
     def _advice(self) -> str:
-        if not float(self.degree).is_integer():
+        if not isinstance(self.degree, int):
             return "A power that is not whole needs γ⟨x, z⟩ + c ≥ 0 everywhere: use a whole degree."
         return f"{super()._advice()} A smaller gamma or degree also helps."
 
@@ -128,12 +136,15 @@ class Sigmoid(InnerProductKernel):
     coef0: float = 0.0
 
     def __post_init__(self) -> None:
-        positive_number("gamma", self.gamma)
-        check_coef0(self.coef0)
+        object.__setattr__(self, "gamma", positive_number("gamma", self.gamma))
+        object.__setattr__(self, "coef0", checked_coef0(self.coef0))
 
     @property
     def is_positive(self) -> bool:
         return False
+
+    def structure(self) -> Structure:
+        return "sigmoid", self.gamma, self.coef0
 
     def _of_products(self, products: Matrix) -> Matrix:
         products *= self.gamma
@@ -153,7 +164,9 @@ def whole_power(base: Matrix, exponent: int) -> Matrix:
     return power
 
 
-def check_coef0(coef0: float) -> None:
-    """The constant must be a finite number."""
-    if not np.isfinite(number_in("coef0", coef0, -np.inf, np.inf)):
+def checked_coef0(coef0: float) -> float:
+    """The constant, which must be a finite number."""
+    number = number_in("coef0", coef0, -np.inf, np.inf)
+    if not np.isfinite(number):
         raise InputError(f"coef0 must be a finite number, got {coef0}")
+    return number

@@ -15,6 +15,7 @@ FORM_DENSE = 0.035  # a product in XᵀDX by BLAS
 FORM_SPARSE = 0.6  # 0.3 while the matrix is in the second cache, 2.4 far beyond
 GRAM_DENSE = 0.025  # a product in XXᵀ by BLAS
 GRAM_SPARSE = 0.2
+KERNEL_VALUE = 1.0  # of a kernel in float32, beside the product: its function, and where it is written
 FACTOR = 0.012  # a Cholesky factorisation, times the cube of the size
 EPOCH_SPARSE = 3.0  # a stored number in an epoch of coordinate descent, both ways and one row after the other
 EPOCH_DENSE = 0.6

@@ -26,18 +26,19 @@ from maxmargin.inputs import LabelledRows, check_weights, positive_number
 from maxmargin.losses import Loss
 from maxmargin.positions import check_positions
 from maxmargin.problem import check_penalty, make_bias
-from maxmargin.runtime import Execution, Watch, effective_threads
+from maxmargin.runtime import Watch, effective_threads
 from maxmargin.solution import Solution, Solutions, Status
 from maxmargin.solvers.hard_margin import separating
 from maxmargin.solvers.joint import JointSolution, joint_problem, make_joint_solver
 from maxmargin.space import Bias, in_memory
 from maxmargin.svm.base import CertifiedMachine, Vector
 from maxmargin.svm.calibration import fit_steepness
+from maxmargin.svm.held_out import folds
 from maxmargin.svm.machines import Task, solve_all, split, was_interrupted
 from maxmargin.svm.progress import FitProgress
+from maxmargin.svm.readings import free_and_bounded, multiplier_range, one_or_all
 from maxmargin.undisturbed import undisturbed
 
-N_FOLDS = 5
 SHARED = ("loss", "C", "tol", "fit_intercept", "penalty_scale", "penalty", "power")  # by all machines of a fit
 
 
@@ -111,6 +112,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         self._store(
             data.classes, solutions[0] if len(solutions) == 1 else Solutions(tuple(solutions), watch.seconds), signed
         )
+        self._store_readings(tasks, solutions)
         return was_interrupted(solutions, watch)
 
     _joint_factor = 2.0
@@ -139,6 +141,45 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         self.certificate_ = CombinedCertificate(
             parts=claims, scheme=scheme, classes=classes, class_weight=self._class_weight_claimed(), **shared
         )
+
+    def _store_readings(self, tasks: list[Task], solutions: list[Solution]) -> None:
+        free, bounded = [], []
+        for task, solution in zip(tasks, solutions, strict=True):
+            where = free_and_bounded(solution.alpha, *multiplier_range(task.problem))
+            own = where if task.chosen is None else tuple(task.chosen[rows] for rows in where)
+            free.append(own[0])
+            bounded.append(own[1])
+        self._readings = one_or_all(free), one_or_all(bounded)
+
+    @property
+    def free_(self) -> Any:
+        """Rows with 0 < alpha_i < C c_i: of the hinge loss, on the margin. Of several machines, a list of one each."""
+        return self._reading(0)
+
+    @property
+    def bounded_(self) -> Any:
+        """Rows with alpha_i = C c_i: of the hinge loss, those that lie beyond the margin, ``slacks(X, y) > 0``."""
+        return self._reading(1)
+
+    def _reading(self, which: int) -> Any:
+        check_is_fitted(self)
+        if "_readings" not in self.__dict__:
+            raise AttributeError("rows are told apart by fits of two classes or of several machines")
+        return self._readings[which]
+
+    @property
+    def margin_(self) -> Vector:
+        """1/‖w‖ of every hyperplane: how far from it the margin begins."""
+        check_is_fitted(self)
+        with np.errstate(divide="ignore"):
+            return np.asarray(1.0 / np.linalg.norm(self._dense_coef, axis=1))
+
+    @property
+    def objective_(self) -> Any:
+        """The value of the problem above at what was found; of several machines, one each."""
+        check_is_fitted(self)
+        parts = self.solution_
+        return np.array([part.primal for part in parts]) if isinstance(parts, Solutions) else float(parts.primal)
 
     def _class_weight_claimed(self) -> Any:
         return dict(self.class_weight) if isinstance(self.class_weight, dict) else self.class_weight
@@ -189,6 +230,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
 
     def _store_joint(self, classes: NDArray[Any], solution: JointSolution) -> None:
         self.classes_ = classes
+        self.__dict__.pop("_readings", None)
         self.coef_, self.intercept_ = solution.W.copy(), solution.b.copy()
         self.support_ = np.flatnonzero(solution.alpha.any(axis=1))
         self.dual_coef_ = solution.alpha[self.support_].T
@@ -217,7 +259,7 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
         self.__dict__.pop("steepness_", None)
         if not getattr(self, "probability", False):
             return
-        fold, n_folds = self._folds(data)
+        fold, n_folds = folds(data)
         weight = check_weights(self._sample_weight, len(data.position))
         scores: list[Vector] = []
         rows: list[NDArray[np.intp]] = []
@@ -232,22 +274,6 @@ class LinearClassifier(LinearClassifierMixin, CertifiedMachine):
             scores, rows = [np.asarray(self.decision_function(data.space.X))], [np.arange(len(fold))]
         order = np.concatenate(rows)
         self.steepness_ = fit_steepness(np.concatenate(scores), data.position[order], data.weight[order])
-
-    def _folds(self, data: LabelledRows) -> tuple[NDArray[np.intp], int]:
-        """The fold of every row (−1: weight zero), and how many there are; equal rows of a class share one.
-
-        So a weight of k is the same as k repetitions here, too.
-        """
-        key = data.space.scores(np.random.default_rng(0).standard_normal(data.space.d), Execution(1))
-        fold = np.full(len(key), -1, dtype=np.intp)
-        members = [np.flatnonzero((data.position == k) & (data.weight > 0.0)) for k in range(len(data.classes))]
-        ranks = [np.unique(key[rows], return_inverse=True)[1] for rows in members]
-        counts = [int(rank.max()) + 1 for rank in ranks]
-        n_folds = min([N_FOLDS, *(count for count in counts if count > 1)]) if max(counts) > 1 else 0
-        for rows, rank, count in zip(members, ranks, counts, strict=True):
-            # A class of one distinct row is always learned from, never tested on.
-            fold[rows] = rank % n_folds if count > 1 else n_folds
-        return fold, n_folds
 
     def decision_function(self, X: Any) -> Any:
         """Scores ⟨w, x⟩ + b: one per row for two classes (positive means ``classes_[1]``), one per class for more."""

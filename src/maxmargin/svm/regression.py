@@ -21,6 +21,7 @@ from maxmargin.solution import Solution, Status
 from maxmargin.space import in_memory
 from maxmargin.svm.base import CertifiedMachine, Vector
 from maxmargin.svm.progress import FitProgress
+from maxmargin.svm.readings import free_and_bounded, multiplier_range
 from maxmargin.undisturbed import undisturbed
 
 
@@ -192,6 +193,7 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
         self.dual_coef_ = solution.alpha[self.support_].reshape(1, -1)
         self.n_iter_ = solution.n_iter
         self.solution_ = solution
+        self._readings = free_and_bounded(solution.alpha, *multiplier_range(problem))
         self._n_rows_seen = problem.n_rows
         self.certificate_ = OptimalityCertificate(
             coef=solution.w,
@@ -208,6 +210,24 @@ class LinearSVR(RegressorMixin, CertifiedMachine):
             penalty_scale=self._penalty_scale,
             epsilon=float(self.epsilon),
         )
+
+    @property
+    def free_(self) -> Any:
+        """Rows with 0 < |alpha_i| < C c_i: of the plain error, on the tube's border."""
+        check_is_fitted(self)
+        return self._readings[0]
+
+    @property
+    def bounded_(self) -> Any:
+        """Rows with |alpha_i| = C c_i: of the plain error, those that lie outside the tube."""
+        check_is_fitted(self)
+        return self._readings[1]
+
+    @property
+    def objective_(self) -> float:
+        """The value of the problem above at what was found."""
+        check_is_fitted(self)
+        return float(self.solution_.primal)
 
     def predict(self, X: Any) -> Vector:
         """⟨w, x⟩ + b of every row."""

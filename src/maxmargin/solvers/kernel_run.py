@@ -1,0 +1,73 @@
+"""The run of a solver of a machine with a kernel: what it answers is an expansion, claimed as such."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from maxmargin.problem import Problem
+from maxmargin.runtime import Watch
+from maxmargin.solution import Solution, Status
+from maxmargin.solvers.kernel_claims import expansion_stated
+from maxmargin.solvers.pair_problem import KernelPoint
+from maxmargin.solvers.run import Run, Settings, settled
+
+Vector = NDArray[np.float64]
+
+PLAIN_NEGATIVE = 8  # pairs of negative curvature that show a kernel to be indefinite
+
+
+class KernelRun(Run):
+    """Knows the whole problem and the part of it whose rows have a cost.
+
+    ``descent`` is whoever holds the iterate; stopped half way, it is asked for a point with exact scores.
+    """
+
+    def __init__(
+        self, settings: Settings, whole: Problem, part: Problem, live: NDArray[np.intp] | None, watch: Watch
+    ) -> None:
+        super().__init__(settings, part, watch, better=_better)
+        self.whole, self.live = whole, live
+        self.descent: Any = None
+
+    def add_steps(self, count: int) -> None:
+        self.n_iter, self.count = self.n_iter + count, self.count + count
+
+    @property
+    def definite(self) -> bool:
+        """Whether the kernel is positive semidefinite, as far as is known."""
+        known = self.problem.space.kernel.is_positive
+        seen = 0 if self.descent is None else self.descent.negative
+        return known is True or (known is None and seen < PLAIN_NEGATIVE)
+
+    def solution(self, status: Status) -> Solution:
+        if status in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.ITERATION_LIMIT) or self.best is None:
+            self.descent.settle(sure=True)
+        point: KernelPoint = self.best
+        assert point.sizes is not None
+        problem = self.problem
+        alpha = problem.sign * point.beta
+        found = expansion_stated(problem, alpha, point.b, point.scores, point.sizes, definite=self.definite)
+        status = settled(status, found.gap, self.tol) if self.definite else status
+        self.note(found.gap, "certified", certified=True)
+        return Solution(
+            w=self.spread(problem.sign * found.alpha), b=point.b, alpha=self.spread(found.alpha), primal=found.primal,
+            dual=found.dual if self.definite else math.nan, gap=found.gap, status=status, history=self.history,
+            n_iter=self.n_iter, seconds=self.watch.seconds, bias_interval=point.bias_interval,
+            solver=self.settings.name, reason=self.settings.reason,
+        )  # fmt: skip
+
+    def spread(self, values: Vector) -> Vector:
+        """Of all rows, 0 for those without a cost."""
+        if self.live is None:
+            return values
+        full = np.zeros(self.whole.n_rows)
+        full[self.live] = values
+        return full
+
+
+def _better(best: KernelPoint | None, found: KernelPoint) -> KernelPoint:
+    return found if best is None or not found.gap >= best.gap else best
