@@ -33,8 +33,8 @@ def absent(machines: Iterable[str]) -> dict[str, str]:
 class Race:
     """Holds the data of one cell on disk. Use it as a context manager: leaving it removes the files."""
 
-    def __init__(self, machines: Sequence[str], kernel: str, limit: float, repeats: int) -> None:
-        self.machines, self.limit, self.repeats = machines, limit, repeats
+    def __init__(self, machines: Sequence[str], kernel: str, limit: float, repeats: int, *, busy: bool = False) -> None:
+        self.machines, self.limit, self.repeats, self.busy = machines, limit, repeats, busy
         self._kernel_name = kernel
         self._place = Path(tempfile.mkdtemp())
 
@@ -117,7 +117,7 @@ class Race:
 
     def _fit(self, who: str, how: Setting, limit: float) -> Answer:
         """One fit in a fresh process."""
-        worker = Worker(self._place, who, self._data.kind)
+        worker = Worker(self._place, who, self._data.kind, busy=self.busy)
         try:
             return worker.fit(Task(self._form, self._cell.C, how), limit)
         finally:

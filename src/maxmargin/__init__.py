@@ -52,7 +52,18 @@ if TYPE_CHECKING:
         Ridge,
         RidgeClassifier,
     )
-    from maxmargin.svm import LinearSVC, LinearSVR, LogisticRegression
+    from maxmargin.svm import (
+        SVC,
+        SVDD,
+        SVR,
+        LinearSVC,
+        LinearSVR,
+        LogisticRegression,
+        NuSVC,
+        NuSVR,
+        OneClassSVM,
+        SparseSVC,
+    )
     from maxmargin.theory import Bound
 
     __version__: str
@@ -106,12 +117,26 @@ _ROOMS = {
         "Ridge",
         "RidgeClassifier",
     ),
-    "maxmargin.svm": ("LinearSVC", "LinearSVR", "LogisticRegression"),
+    "maxmargin.svm": (
+        "LinearSVC",
+        "LinearSVR",
+        "LogisticRegression",
+        "NuSVC",
+        "NuSVR",
+        "OneClassSVM",
+        "SVC",
+        "SVDD",
+        "SVR",
+        "SparseSVC",
+    ),
     "maxmargin.theory": ("Bound",),
 }
 _ROOM_OF = {name: room for room, names in _ROOMS.items() for name in names}
 
 __all__ = [
+    "SVC",
+    "SVDD",
+    "SVR",
     "Adaline",
     "AdalineRegressor",
     "BalancedWinnow",
@@ -135,7 +160,10 @@ __all__ = [
     "ModelFileError",
     "MulticlassPerceptron",
     "NotSeparableError",
+    "NuSVC",
+    "NuSVR",
     "OjaRule",
+    "OneClassSVM",
     "OnlineSVC",
     "OnlineSVR",
     "OptimalityCertificate",
@@ -149,6 +177,7 @@ __all__ = [
     "Separability",
     "Solution",
     "Solutions",
+    "SparseSVC",
     "Status",
     "ThresholdUnit",
     "Trace",

@@ -63,7 +63,7 @@ def hostile(rng: np.random.Generator, n: int, d: int) -> np.ndarray:
 
 def spread_of(X: np.ndarray) -> float:
     """A typical squared distance, as a fit would take it."""
-    return float(max(1e-300, X.shape[1] * np.median(X.var(axis=0)))) or 1.0
+    return float(X.shape[1] * (np.median(X.var(axis=0)) or 1.0))
 
 
 def other_values(structure: Any, X: np.ndarray, rows: np.ndarray, rng: np.random.Generator, origin: Any) -> np.ndarray:

@@ -44,7 +44,7 @@ class ExpansionCertificate(Claim):
     Hypotheses: the values of a precomputed kernel are exact, those of a callable nearly so, and both are positive
     semidefinite. The last one is tested on the support rows, if they are at most
     :data:`~maxmargin.certificates.kernel_values.TESTED`. A kernel that is known to be indefinite proves no gap: the gap
-    claimed is NaN, and a verification says at best that the values are honest.
+    claimed is NaN, the dual value may be, and a verification says at best that the values are honest.
 
     Examples
     --------
@@ -97,7 +97,9 @@ class ExpansionCertificate(Claim):
         return self.intercept, self.alpha
 
     def _values(self) -> tuple[float, ...]:
-        return (self.primal, self.dual) if self._indefinite else super()._values()
+        if not self._indefinite:
+            return super()._values()
+        return (self.primal,) if math.isnan(self.dual) else (self.primal, self.dual)
 
     def _problem(self, labels: NDArray[Any], weight: Vector, checks: Checks) -> Any:
         if not checks.note("kernel", known(self.kernel), f"there is no kernel {self.kernel!r:.80}"):

@@ -35,7 +35,7 @@ Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
 Chosen = NDArray[np.intp]
 
-TALL = 512  # rows compared at a time: their values with a strip stay in the cache
+TILE = 1 << 18  # values computed at a time: they stay in the cache, and threads are not woken for less
 FEW_COLUMNS = 8  # differences cost no more than products
 BLURRED = 1e-9  # rows whose Gaussian values products would blur by more are compared by differences
 WIDE = 1 << 21  # numbers of sparse rows that are spread out at a time
@@ -251,7 +251,7 @@ class Support:
         self.steepest = max((float(part[1]) for part in parts_of(structure) if part[0] == "rbf"), default=0.0)
         rows: Any = rows_of(X, chosen) if "precomputed" not in self.names else np.zeros((len(chosen), 0))
         self.largest = float(squares_of(rows).max(initial=0.0))
-        self.columns = X.shape[1] if not self.sparse else int(np.diff(rows.indptr).max(initial=0))
+        self.columns = int(np.diff(rows.indptr).max(initial=0)) if sp.issparse(rows) else rows.shape[1]
         self.origin = rows.mean(axis=0) if self.steepest and not self.sparse and len(chosen) else 0.0
         self.given = 0.0
         self.rows = self._side(rows, chosen)
@@ -268,8 +268,7 @@ class Support:
         n = len(block)
         f, sums, apart = np.zeros(n), np.zeros(n), np.zeros(n)
         size = np.abs(self.a)
-        for begin in range(0, n if len(self.a) else 0, TALL):
-            part = slice(begin, begin + TALL)
+        for part in self._heights(n if len(self.a) else 0):
             left = self._side(block.X[part], at[part])
             apart[part] = np.where(left.near, 0.0, left.apart)
             for strip, values in self._strips(left):
@@ -279,6 +278,12 @@ class Support:
         sizes = RowSizes(columns, squares_of(block.X), self.largest, apart, given=self.given)
         off = score_off(self.structure, sizes, sums, self.total, strips(len(self.a)))
         return Scores(f, off, sums, sizes)
+
+    def _heights(self, n: int) -> Iterator[slice]:
+        """Rows that are compared together with a strip."""
+        height = TILE // max(1, min(STRIP, len(self.a)))
+        for begin in range(0, n, height):
+            yield slice(begin, begin + height)
 
     def _strips(self, left: Side) -> Iterator[tuple[slice, Matrix]]:
         for begin in range(0, len(self.a), STRIP):
@@ -314,9 +319,9 @@ class Support:
         """What speaks against a kernel of which nobody knows that it is positive semidefinite, in words; or nothing."""
         n = len(self.a)
         K = np.empty((n, n))
-        for begin in range(0, n, TALL):
-            part = slice(begin, begin + TALL)
-            for strip, values in self._strips(self.rows.of(part)):
+        for part in self._heights(n):
+            at = self.rows.at[part]
+            for strip, values in self._strips(self._side(rows_of(self.X, at), at)):
                 K[part, strip] = values
         largest = float(np.abs(K).max(initial=0.0))
         if not math.isfinite(largest):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from functools import wraps
 from numbers import Real
@@ -115,8 +115,8 @@ class Checks:
         return Verdict(outcome, worst, self.found, proven.provided, primal, dual, claimed, max_gap)
 
     def without_gap(self, claim: Claimed, proven: Proven, statement: str, max_gap: float) -> Verdict:
-        """The verdict on values that bound nothing: honest at best."""
-        self._compare(claim, proven)
+        """The verdict on values that bound nothing: honest at best. NaN instead of a dual value claims none."""
+        self._compare(replace(claim, dual=proven.dual.low) if math.isnan(claim.dual) else claim, proven)
         self.note("gap", math.isnan(claim.gap), f"{claim.gap:.3e} is claimed, but {statement}")
         if self.failed:
             return Verdict(Outcome.REJECTED, self.failed, self.found, max_gap=max_gap)

@@ -44,6 +44,7 @@ class HeldLines:
     def __init__(self, space: KernelRows, copies: int = 1) -> None:
         n = space.n
         self.space, self.copies = space, copies
+        self.values: NDArray[Any]
         self._place = np.full(n, -1, dtype=np.int64)
         if space.is_given:
             self._hold_given(space)
@@ -61,7 +62,7 @@ class HeldLines:
 
     def _hold_given(self, space: KernelRows) -> None:
         """All lines of a matrix that is there, and the runs of neighbouring columns among the chosen ones."""
-        self.values: NDArray[Any] = space.rows.X
+        self.values = space.rows.X
         rows = np.arange(space.n) if space.chosen is None else space.chosen
         first = np.concatenate([[0], np.flatnonzero(np.diff(rows) != 1) + 1])
         if len(first) > MOST_RUNS:

@@ -49,13 +49,15 @@ class KernelRows:
     """
 
     def __init__(
-        self, rows: Rows, kernel: Kernel, cache_bytes: int = CACHE_BYTES, n_threads: int = 1,
-        chosen: Chosen | None = None,
+        self, rows: Rows | None, kernel: Kernel, cache_bytes: int = CACHE_BYTES, n_threads: int = 1, *,
+        parent: KernelRows | None = None, chosen: Chosen | None = None,
     ) -> None:  # fmt: skip
-        self.rows, self.kernel, self.cache_bytes, self._n_threads = rows, kernel, cache_bytes, n_threads
-        self.chosen = chosen  # of a precomputed kernel: which of its rows and columns
-        self.n = rows.n if chosen is None else len(chosen)
-        self.d, self.nnz, self.sparse = rows.d, rows.nnz, rows.sparse
+        self.kernel, self.cache_bytes, self._n_threads = kernel, cache_bytes, n_threads
+        self._rows, self._parent, self._chosen = rows, parent, chosen
+        about = rows if parent is None else parent
+        assert about is not None
+        self.n = about.n if chosen is None else len(chosen)
+        self.d, self.sparse, self.per_row = about.d, about.sparse, about.per_row
         self.shape = self.n, self.d
         self.function = function_of(kernel)
         self._packed: dict[Any, Kept[PackedRows]] = {np.float32: Kept(), np.float64: Kept()}
@@ -69,7 +71,37 @@ class KernelRows:
         found.__dict__["diagonal"] = kernel.diagonal(rows)
         return found
 
+    def take(self, chosen: Chosen) -> KernelRows:
+        """Some of the rows; they are not copied before they are needed."""
+        part = KernelRows(None, self.kernel, self.cache_bytes, self._n_threads, parent=self, chosen=chosen)
+        if "diagonal" in self.__dict__:
+            part.__dict__["diagonal"] = self.diagonal[chosen]
+        return part
+
+    def release(self) -> None:
+        """Forget copies that can be made again."""
+        if self._parent is not None:
+            self._rows = None
+            self._packed = {np.float32: Kept(), np.float64: Kept()}
+
     # --- what it is -------------------------------------------------------------------------------------------
+
+    @property
+    def rows(self) -> Rows:
+        """The rows themselves; of a precomputed kernel, the whole matrix."""
+        if self._rows is None:
+            assert self._parent is not None
+            assert self._chosen is not None
+            self._rows = self._parent.rows if self.is_given else self._parent.rows.take(self._chosen)
+        return self._rows
+
+    @property
+    def chosen(self) -> Chosen | None:
+        """Of a precomputed kernel: which rows and columns of the matrix; None: all."""
+        if self._parent is None or self._chosen is None:
+            return None
+        before = self._parent.chosen
+        return self._chosen if before is None else before[self._chosen]
 
     @property
     def facts(self) -> Facts:
@@ -77,8 +109,8 @@ class KernelRows:
         return self.rows.facts
 
     @property
-    def per_row(self) -> float:
-        return self.rows.per_row
+    def nnz(self) -> int:
+        return int(self.n * self.per_row)
 
     @property
     def X(self) -> Any:
@@ -102,16 +134,6 @@ class KernelRows:
         """Of values that steer: float32 where the core computes them, as they come elsewhere."""
         return np.float32 if self.function is not None else np.float64
 
-    def take(self, chosen: Chosen) -> KernelRows:
-        """Some of the rows."""
-        if self.is_given:
-            among = chosen if self.chosen is None else self.chosen[chosen]
-            return KernelRows(self.rows, self.kernel, self.cache_bytes, self._n_threads, among)
-        part = KernelRows(self.rows.take(chosen), self.kernel, self.cache_bytes, self._n_threads)
-        if "diagonal" in self.__dict__:
-            part.__dict__["diagonal"] = self.diagonal[chosen]
-        return part
-
     @property
     def value_price(self) -> float:
         """Of one value of the kernel that steers, in the units of :mod:`maxmargin.space.prices`."""
@@ -132,7 +154,12 @@ class KernelRows:
 
     def packed(self, dtype: Any) -> PackedRows:
         """The rows as tiles want them, computed once."""
-        return self._packed[dtype].get(lambda: PackedRows.of(self.rows, dtype, origin_of(self.kernel, self.rows)))
+        return self._packed[dtype].get(lambda: self._pack(dtype))
+
+    def _pack(self, dtype: Any) -> PackedRows:
+        if self._parent is not None and self._chosen is not None:
+            return self._parent.packed(dtype).take(self._chosen, rough=dtype == np.float32)
+        return PackedRows.of(self.rows, dtype, origin_of(self.kernel, self.rows))
 
     def lines(self, chosen: NDArray[np.int64], how: Execution, out: NDArray[Any]) -> None:
         """k of some rows with all, into ``out``, of type ``value_type``; diagonal entries are those of ``diagonal``."""
@@ -175,6 +202,20 @@ class KernelRows:
         _core.kernel_gram(self.function, some.tiles, own, out, borrowed_blas(), how.n_threads, how.watch)
         return out
 
+    def cross(self, chosen: NDArray[Any], others: NDArray[Any], how: Execution) -> NDArray[Any]:
+        """Values of some rows with others, of type ``value_type``: they only steer."""
+        if self.function is None:
+            out = np.empty((len(chosen), self.n), dtype=self.value_type)
+            self.lines(chosen.astype(np.int64), how, out)
+            return np.ascontiguousarray(out[:, others])
+        packed, every = self.packed(np.float32), np.arange(len(chosen))
+        left, right = packed.take(chosen, rough=True), packed.take(others, rough=True)
+        values = np.empty((len(chosen), len(others)), dtype=np.float32)
+        _core.kernel_block(
+            self.function, left.tiles, every, right.tiles, values, borrowed_blas(), how.n_threads, how.watch
+        )
+        return values
+
     def exact_scores(self, c: Vector, how: Execution) -> tuple[Vector, Vector]:
         """Σ_j c_j k(x_i, x_j) of every row in float64, and Σ_j |c_j k(x_i, x_j)|, which bounds what rounding did."""
         live = np.flatnonzero(c)
@@ -209,9 +250,7 @@ class KernelRows:
 
 
 def symmetric_rows(rows: Rows, kernel: Kernel) -> Rows:
-    """A precomputed matrix as it is if it is exactly symmetric, else with its lower triangle mirrored, if it is nearly so.
-
-    The matrix itself is not copied unless it must be changed.
+    """A precomputed matrix as it is where it is exactly symmetric, a copy with one triangle mirrored where it nearly is.
     """
     if rows.n != rows.d or rows.sparse:
         return Rows.of(kernel.gram(rows))  # which says what is wrong with the shape

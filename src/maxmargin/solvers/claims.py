@@ -168,9 +168,6 @@ class _Statement:
 def exactly_balanced(problem: Problem, alpha: Vector) -> tuple[Vector, float]:
     """The same multipliers up to rounding, with Σ alpha sign = 0 exactly; and Σ |change|.
 
-    All are rounded towards zero to multiples of a unit so small that multipliers at a common bound stay there; one with
-    room to both of its bounds takes up what is missing.
-
     Examples
     --------
     >>> problem = Problem.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 1], loss="hinge")
@@ -178,8 +175,17 @@ def exactly_balanced(problem: Problem, alpha: Vector) -> tuple[Vector, float]:
     >>> float(alpha[1]) + float(alpha[2]) == float(alpha[0]), moved < 1e-16
     (True, True)
     """
-    sign, cost = problem.sign, problem.cost
+    cost = problem.cost
     upper = np.where(cost > 0.0, np.inf, 0.0) if problem.hard else problem.loss.domain(cost)[1]
+    return balanced_exactly(alpha, problem.sign, upper, signed=problem.loss.regression)
+
+
+def balanced_exactly(alpha: Vector, sign: Vector, upper: Vector, *, signed: bool) -> tuple[Vector, float]:
+    """Multipliers between 0 (or −upper, if ``signed``) and ``upper`` with Σ alpha sign = 0 exactly; and Σ |change|.
+
+    All are rounded towards zero to multiples of a unit so small that multipliers at a common bound stay there; one with
+    room to both of its bounds takes up what is missing.
+    """
     alpha = np.ascontiguousarray(alpha)
     chosen, room, largest, excess = _core.roomiest(alpha, sign, upper)
     if 2.0 * abs(excess) > room or abs(alpha[chosen]) * MOST_RATIO < abs(alpha[largest]):
@@ -189,7 +195,7 @@ def exactly_balanced(problem: Problem, alpha: Vector) -> tuple[Vector, float]:
     unit = float(np.spacing(abs(alpha[chosen]) + 2.0 * abs(excess)))
     coarsest = float(np.spacing(abs(alpha[largest])))
     while unit <= 4.0 * coarsest:
-        out, moved = _balanced_on_grid(alpha, sign, upper, chosen, unit, signed=problem.loss.regression)
+        out, moved = _balanced_on_grid(alpha, sign, upper, chosen, unit, signed=signed)
         if out is not None:
             return out, moved
         unit *= 2.0

@@ -8,8 +8,9 @@ preconditioner, bring the digits back (Golub, Van Loan: Matrix computations, 201
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import scipy.linalg.blas as blas
@@ -24,8 +25,10 @@ Vector = NDArray[np.float64]
 
 SHIFTS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # times the largest diagonal entry: until float32 finds a factor
 RESOLVED = 4  # times that a system is solved again without the variables that reached a bound
-ROUGHLY, FINELY = 1e-2, 1e-6  # residuals: while variables still reach bounds, and when none does any more
+ROUGHLY = 1e-2  # of the residual at first, in the block's own norm: while variables still reach bounds
 MOST_STEPS = 60  # of conjugate gradients
+PIVOTS = 50  # of a partial factor that are drawn together
+NEGLIGIBLE = 1e-9  # of the diagonal's sum: what is left of it then is not worth more columns
 
 
 @dataclass(frozen=True)
@@ -36,27 +39,28 @@ class Move:
     along: Vector
 
 
-class FreeSet:
-    """The free variables, their block of the matrix, and its factor.
+class Preconditioner(Protocol):
+    """An approximate inverse of the block of the free variables, and products with the block itself."""
 
-    Parameters
-    ----------
-    K : array of shape (m, m)
-        float32 or float64, symmetric, with the ridge; it is overwritten.
-    groups : array of shape (m,)
-        The group of every free variable.
-    """
+    def times(self, v: Vector) -> Vector:
+        """K v."""
+        ...
 
-    def __init__(self, K: NDArray[Any], groups: NDArray[np.intp], how: Execution) -> None:
+    def precondition(self, r: Vector) -> Vector:
+        """Nearly K⁻¹ r."""
+        ...
+
+
+class Factored:
+    """A Cholesky factor of K; ``K`` is overwritten: the factor takes its lower triangle, and K stays in the upper one."""
+
+    def __init__(self, K: NDArray[Any], how: Execution) -> None:
         self.K, self.how = K, how
-        _, self.groups = np.unique(groups, return_inverse=True)
-        self.n_groups = int(self.groups.max()) + 1
         self.single = K.dtype == np.float32
         self.diagonal = K.diagonal().copy()
-        self.has_factor = self._factored()
+        self.found = self._factor()
 
-    def _factored(self) -> bool:
-        """The factor takes the lower triangle; the matrix itself stays in the upper one, but for its diagonal."""
+    def _factor(self) -> bool:
         K, largest = self.K, float(self.diagonal.max(initial=0.0))
         on_diagonal = K.reshape(-1)[:: len(K) + 1]
         for attempt, shift in enumerate(SHIFTS if self.single else (1e-13, *SHIFTS)):
@@ -73,9 +77,87 @@ class FreeSet:
         product = (blas.ssymv if self.single else blas.dsymv)(1.0, self.K.T, x, lower=1)
         return np.asarray(product + (self.diagonal - self.K.diagonal()) * x, dtype=np.float64)
 
-    def _precondition(self, r: Vector) -> Vector:
+    def precondition(self, r: Vector) -> Vector:
         solve = lapack.spotrs if self.single else lapack.dpotrs
         return np.asarray(solve(self.K.T, r.astype(self.K.dtype), lower=0)[0], dtype=np.float64)
+
+
+class LowRank:
+    """K ≈ B Bᵀ + δI, by a partial Cholesky factor whose pivots are drawn by what is left of the diagonal.
+
+    For blocks that are too large to be factored (Chen, Epperly, Tropp, Webber: Randomly pivoted Cholesky, 2023).
+
+    Parameters
+    ----------
+    times : function of a vector, K v.
+    columns : function of a list of variables, their columns of K.
+    """
+
+    def __init__(
+        self, times: Callable[[Vector], Vector], columns: Callable[[NDArray[np.intp]], NDArray[Any]], diagonal: Vector,
+        rank: int,
+    ) -> None:  # fmt: skip
+        self.times = times
+        left, m = diagonal.astype(np.float64), len(diagonal)
+        rng, B = np.random.default_rng(0), np.empty((m, 0))
+        smallest = NEGLIGIBLE * float(left.sum())
+        while B.shape[1] < rank and float(left.sum()) > smallest:
+            size = min(PIVOTS, rank - B.shape[1])
+            chosen = np.unique(rng.choice(m, size, p=left / left.sum()))
+            fresh = columns(chosen).astype(np.float64) - B @ B[chosen].T
+            corner = fresh[chosen]
+            values, vectors = np.linalg.eigh(0.5 * (corner + corner.T))
+            good = values > 1e-6 * max(float(values[-1]), 1e-300)
+            B = np.concatenate([B, fresh @ (vectors[:, good] / np.sqrt(values[good]))], axis=1)
+            left = np.maximum(diagonal - np.einsum("ij,ij->i", B, B), 0.0)
+        self.B = B
+        self.rest = max(float(left.mean()), 1e-6 * float(diagonal.mean()))
+        inner = B.T @ B
+        inner.reshape(-1)[:: len(inner) + 1] += self.rest
+        self.inner = lapack.dpotrf(inner, lower=1)[0]
+
+    def precondition(self, r: Vector) -> Vector:
+        return np.asarray((r - self.B @ lapack.dpotrs(self.inner, self.B.T @ r, lower=1)[0]) / self.rest)
+
+
+class Bordered:
+    """A block with some more variables, whose lines are held beside it: its approximate inverse is kept.
+
+    Parameters
+    ----------
+    lines : array of shape (k, m + k)
+        Values of the k new variables with all.
+    own : array of shape (k,)
+        Of them with themselves, with the ridge.
+    """
+
+    def __init__(self, block: Preconditioner, lines: NDArray[Any], own: Vector) -> None:
+        self.block, self.lines, self.own, self.m = block, lines, own, lines.shape[1] - len(lines)
+
+    def times(self, v: Vector) -> Vector:
+        x = v.astype(self.lines.dtype)
+        old = self.block.times(v[: self.m]) + self.lines[:, : self.m].T @ x[self.m :]
+        return np.concatenate([old, self.lines @ x])
+
+    def precondition(self, r: Vector) -> Vector:
+        return np.concatenate([self.block.precondition(r[: self.m]), r[self.m :] / self.own])
+
+
+class FreeSet:
+    """The free variables with their block of the matrix.
+
+    Parameters
+    ----------
+    block : Preconditioner
+        Of the matrix of all pairs of free variables, with the ridge.
+    groups : array of shape (m,)
+        The group of every free variable.
+    """
+
+    def __init__(self, block: Preconditioner, groups: NDArray[np.intp]) -> None:
+        self.block, self.times, self._precondition = block, block.times, block.precondition
+        _, self.groups = np.unique(groups, return_inverse=True)
+        self.n_groups = int(self.groups.max()) + 1
 
     def _solve(self, rhs: Vector, alive: NDArray[np.bool_], precision: float) -> Vector:
         """d with K d + λ = rhs and Σ d = 0 on the variables that are alive, 0 elsewhere."""
@@ -95,7 +177,7 @@ class FreeSet:
         z = project(r)
         p, rz = z.copy(), float(r @ z)
         first = rz
-        for _ in range(MOST_STEPS):
+        for self.n_steps in range(MOST_STEPS):
             if not rz > precision**2 * first:
                 break
             Kp = self.times(p)
@@ -109,33 +191,31 @@ class FreeSet:
             p = z + (rz / before) * p
         return d
 
-    def direction(self, slope: Vector, beta: Vector, lower: Vector, upper: Vector) -> Move | None:
-        """Newton's step, ended at the bounds; None where there is no factor or nothing to gain."""
-        if not self.has_factor:
-            return None
+    def direction(
+        self, slope: Vector, beta: Vector, lower: Vector, upper: Vector, alive: NDArray[np.bool_], precision: float
+    ) -> Move | None:
+        """Newton's step of the variables that are alive, ended at the bounds; None where there is nothing to gain."""
         # A common part of all slopes is the bias: what is solved for must not drown in it.
-        slope = slope - np.array([np.median(slope[self.groups == g]) for g in range(self.n_groups)])[self.groups]
-        alive = np.ones(len(beta), dtype=bool)
+        slope, alive = slope.copy(), alive.copy()
+        for g in np.unique(self.groups[alive]):
+            own = self.groups == g
+            slope[own] -= np.median(slope[own & alive])
         total, along = np.zeros(len(beta)), np.zeros(len(beta))
         for attempt in range(RESOLVED):
-            precision = FINELY if attempt == RESOLVED - 1 or alive.all() else ROUGHLY
-            wanted = total + self._solve(-(slope + along), alive, precision)
-            reached = alive & ((beta + wanted < lower) | (beta + wanted > upper))
-            if not reached.any():
-                total = wanted
-                break
-            total = np.clip(beta + wanted, lower, upper) - beta
-            alive &= ~reached
-            total = self._balanced(total, beta, lower, upper, alive)
-            along = self.times(total)
             if not alive.any():
                 break
-        total = self._balanced(total, beta, lower, upper, alive)
-        return self._searched(total, slope)
+            to = precision if attempt else max(precision, ROUGHLY)
+            wanted = total + self._solve(np.where(alive, -(slope + along), 0.0), alive, to)
+            reached = alive & ((beta + wanted < lower) | (beta + wanted > upper))
+            total = np.clip(beta + wanted, lower, upper) - beta
+            if not reached.any() and to <= precision:
+                break
+            alive &= ~reached
+            total = self._balanced(total)
+            along = self.times(total)
+        return self._searched(self._balanced(total), slope)
 
-    def _balanced(
-        self, total: Vector, beta: Vector, lower: Vector, upper: Vector, alive: NDArray[np.bool_]
-    ) -> Vector:
+    def _balanced(self, total: Vector) -> Vector:
         """The same step with a sum of zero in every group: what is missing is taken from where it was added."""
         for g in range(self.n_groups):
             own = np.flatnonzero(self.groups == g)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 from maxmargin.errors import InputError
-from maxmargin.problem import Problem
 from maxmargin.solvers.pair_steps import PairSteps
 from maxmargin.solvers.run import Solver
 
@@ -13,7 +12,7 @@ KERNEL_SOLVERS = ("pair_steps",)
 
 
 def make_kernel_solver(
-    problem: Problem, name: str = "auto", *, tol: float, max_iter: int, n_threads: int | None, seed: int = 0
+    problem: Any, name: str = "auto", *, tol: float, max_iter: int, n_threads: int | None, seed: int = 0
 ) -> Solver:
     """The solver of that name, or the automatic choice."""
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}

@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.problem import Problem
 from maxmargin.runtime import Watch
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.kernel_claims import expansion_stated
-from maxmargin.solvers.pair_problem import KernelPoint
+from maxmargin.solvers.kernel_point import KernelPoint
+from maxmargin.solvers.pair_problem import PairProblem
 from maxmargin.solvers.run import Run, Settings, settled
 
 Vector = NDArray[np.float64]
@@ -21,16 +20,16 @@ PLAIN_NEGATIVE = 8  # pairs of negative curvature that show a kernel to be indef
 
 
 class KernelRun(Run):
-    """Knows the whole problem and the part of it whose rows have a cost.
+    """Knows the quadratic that is solved and which rows of the problem it is about; None: all, in their order.
 
     ``descent`` is whoever holds the iterate; stopped half way, it is asked for a point with exact scores.
     """
 
     def __init__(
-        self, settings: Settings, whole: Problem, part: Problem, live: NDArray[np.intp] | None, watch: Watch
+        self, settings: Settings, task: PairProblem, n_rows: int, live: NDArray[np.intp] | None, watch: Watch
     ) -> None:
-        super().__init__(settings, part, watch, better=_better)
-        self.whole, self.live = whole, live
+        super().__init__(settings, task.problem, watch, better=_better)
+        self.task, self.n_rows, self.live = task, n_rows, live
         self.descent: Any = None
 
     def add_steps(self, count: int) -> None:
@@ -39,7 +38,7 @@ class KernelRun(Run):
     @property
     def definite(self) -> bool:
         """Whether the kernel is positive semidefinite, as far as is known."""
-        known = self.problem.space.kernel.is_positive
+        known = self.task.space.kernel.is_positive
         seen = 0 if self.descent is None else self.descent.negative
         return known is True or (known is None and seen < PLAIN_NEGATIVE)
 
@@ -47,16 +46,13 @@ class KernelRun(Run):
         if status in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.ITERATION_LIMIT) or self.best is None:
             self.descent.settle(sure=True)
         point: KernelPoint = self.best
-        assert point.sizes is not None
-        problem = self.problem
-        alpha = problem.sign * point.beta
-        found = expansion_stated(problem, alpha, point.b, point.scores, point.sizes, definite=self.definite)
-        status = settled(status, found.gap, self.tol) if self.definite else status
+        found, definite = self.task.stated(point, definite=self.definite), self.definite
+        status = settled(status, found.gap, self.tol) if definite else status
         self.note(found.gap, "certified", certified=True)
-        return Solution(
-            w=self.spread(problem.sign * found.alpha), b=point.b, alpha=self.spread(found.alpha), primal=found.primal,
-            dual=found.dual if self.definite else math.nan, gap=found.gap, status=status, history=self.history,
-            n_iter=self.n_iter, seconds=self.watch.seconds, bias_interval=point.bias_interval,
+        return self.task.solution(
+            point, w=self.spread(self.task.sign * found.alpha), b=point.b, alpha=self.spread(found.alpha),
+            primal=found.primal, dual=found.dual if definite else math.nan, gap=found.gap, status=status,
+            history=self.history, n_iter=self.n_iter, seconds=self.watch.seconds, bias_interval=point.bias_interval,
             solver=self.settings.name, reason=self.settings.reason,
         )  # fmt: skip
 
@@ -64,7 +60,7 @@ class KernelRun(Run):
         """Of all rows, 0 for those without a cost."""
         if self.live is None:
             return values
-        full = np.zeros(self.whole.n_rows)
+        full = np.zeros(self.n_rows)
         full[self.live] = values
         return full
 

@@ -9,7 +9,7 @@ in β = sign·alpha, the coefficients of w = Σ β_i φ(x_i). A regression has o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -17,28 +17,14 @@ from numpy.typing import NDArray
 
 from maxmargin.kernels.kernel_rows import KernelRows
 from maxmargin.problem import Problem
+from maxmargin.solution import Solution
+from maxmargin.solvers.claims import Stated
+from maxmargin.solvers.kernel_claims import expansion_stated
+from maxmargin.solvers.kernel_point import KernelPoint
+from maxmargin.solvers.nu_machines import NuDual, NuProblem
 from maxmargin.solvers.points import make_feasible
 
 Vector = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class KernelPoint:
-    """Multipliers, their scores K c without the bias, and both objectives.
-
-    ``exact`` scores are those of float64 values; ``sizes`` are then Σ_j |c_j k_ij|, which bound their rounding.
-    """
-
-    beta: Vector
-    scores: Vector
-    b: float
-    bias_interval: tuple[float, float]
-    primal: float
-    dual: float
-    gap: float
-    offset: float = 0.0  # of a nu-machine: its margin, or the half-width of its tube
-    exact: bool = False
-    sizes: Vector | None = None
 
 
 class PairProblem(Protocol):
@@ -46,6 +32,7 @@ class PairProblem(Protocol):
 
     problem: Any
     space: KernelRows
+    sign: Vector  # of every row: beta = sign alpha
     copies: int  # variables of a row: variable v is about row v modulo the number of rows
     linear: Vector
     lower: Vector
@@ -66,11 +53,23 @@ class PairProblem(Protocol):
         """Both objectives, at the best offsets."""
         ...
 
+    def stated(self, point: KernelPoint, *, definite: bool) -> Stated:
+        """The claim about a point with exact scores."""
+        ...
+
+    def solution(self, point: KernelPoint, **fields: Any) -> Solution:
+        """What the solver answers."""
+        ...
+
 
 class BoxDual:
     """Of a loss whose dual is a box: hinges and tubes, and their squares."""
 
-    copies = 1
+    copies: int = 1
+    problem: Problem
+    sign: Vector
+    tube: float
+    ridge: Vector | None
 
     def __init__(self, problem: Problem) -> None:
         box, sign, target = problem.box, problem.sign, problem.target
@@ -103,11 +102,26 @@ class BoxDual:
         gap = problem.relative_gap(primal, dual)
         return KernelPoint(beta.copy(), scores, b, interval, primal, dual, gap, exact=sizes is not None, sizes=sizes)
 
+    def stated(self, point: KernelPoint, *, definite: bool) -> Stated:
+        assert point.sizes is not None
+        alpha = self.sign * point.beta
+        return expansion_stated(self.problem, alpha, point.b, point.scores, point.sizes, definite=definite)
 
-def without_idle_rows(problem: Problem) -> tuple[Problem, NDArray[np.intp] | None]:
-    """The problem of the rows that have a cost, and which they are; None: all."""
-    if float(problem.cost.min()) > 0.0:
-        return problem, None
-    live = np.flatnonzero(problem.cost > 0.0)
-    space = problem.space.take(live)
-    return replace(problem, space=space, y=problem.y[live], cost=problem.cost[live]), live
+    def solution(self, point: KernelPoint, **fields: Any) -> Solution:
+        return Solution(**fields)
+
+
+def pair_problem(problem: Any) -> tuple[PairProblem, NDArray[np.intp] | None]:
+    """The quadratic of the rows that have a cost, in an order that suits it, and which rows they are; None: all."""
+    is_nu = isinstance(problem, NuProblem)
+    live: NDArray[np.intp] | None = None
+    if not float(problem.cost.min()) > 0.0:
+        live = np.flatnonzero(problem.cost > 0.0)
+    if is_nu and problem.kind == "nu_hinge" and (np.diff(problem.y) < 0.0).any():
+        among = np.arange(problem.n_rows) if live is None else live
+        live = among[np.argsort(problem.y[among], kind="stable")]
+    if live is not None and is_nu:
+        problem = problem.part(live)
+    elif live is not None:
+        problem = replace(problem, space=problem.space.take(live), y=problem.y[live], cost=problem.cost[live])
+    return (NuDual(problem) if is_nu else BoxDual(problem)), live

@@ -21,17 +21,18 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+import scipy.linalg.blas as blas
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
 from maxmargin.kernels.held_lines import HeldLines
-from maxmargin.problem import Problem
 from maxmargin.process import blas_guard
 from maxmargin.runtime import Watch
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.free_set import FreeSet
+from maxmargin.solvers.free_set import Bordered, Factored, FreeSet, LowRank, Preconditioner
+from maxmargin.solvers.kernel_point import KernelPoint
 from maxmargin.solvers.kernel_run import KernelRun
-from maxmargin.solvers.pair_problem import BoxDual, KernelPoint, PairProblem, without_idle_rows
+from maxmargin.solvers.pair_problem import PairProblem, pair_problem
 from maxmargin.solvers.run import Settings, Start
 from maxmargin.space import prices
 
@@ -42,14 +43,41 @@ SQUARE_ROWS = 1500  # up to here all values are computed at once
 WORKING_SET = 1024  # variables
 LEFT_AT = 0.3  # of the violation of all variables, at which a working set is left
 STEPS_IN_A_SET = 40  # times its size, at most
-VIOLATIONS = (1.0, 0.3, 0.1, 0.03)  # differences of slopes (margins are 1) after which Newton's method may begin
+VIOLATIONS = (1.0, 0.5, 0.3, 0.1, 0.03)  # differences of slopes (margins are 1) after which Newton's method may begin
 BETWEEN = 0.1  # of the violation that a Newton step leaves is removed by steps on pairs
-MOST_FREE = 7000  # variables whose block is factored
+MOST_FREE = 2000  # variables whose block is factored; of more, conjugate gradients have an approximate inverse
+RANK = 500  # of that
+GROWN = 0.15  # of a block's variables may come to it later
+OUTGROWN = 1.5  # times the free variables a block may have
+FINISH = 0.01  # of the gap that is asked for is what a last Newton step leaves
+FAR, COARSEST = 1e-2, 1e-2  # gaps at which bounds are still unsettled, and what is enough then
+PRODUCTS = 10.0  # nanoseconds for each of the block's values: some tens of products
+SMALL_VIOLATION = 1e-6  # of few variables: steps cost next to nothing
+SMALL_STEPS = 30  # of their number
 FEWEST_STEPS = 2000  # on pairs between two Newton steps, or as many as a twentieth of the variables
 PATIENCE = 3  # times that exact scores may show no better gap
 NO_LIMIT = 1 << 60
+STRIP = 32  # values
 STEP = 1.0  # nanoseconds a step takes for every variable that is looked at
 FINEST = 1e-13  # violation, relative to the largest slope, that rounding leaves
+
+
+def _symmetric_times(K: NDArray[Any], v: Vector) -> Vector:
+    return np.asarray((blas.ssymv if K.dtype == np.float32 else blas.dsymv)(1.0, K.T, v), dtype=np.float64)
+
+
+def products_in_strips(K: NDArray[Any] | None, c: Vector) -> tuple[Vector, Vector]:
+    """K c and |K| |c|, of few additions a number each: sums of strips, and a sum of those."""
+    assert K is not None
+    n = len(c)
+    whole = n - n % STRIP
+    f, sizes = [], []
+    for part in (slice(0, whole), slice(whole, n)):
+        width = STRIP if part.start < whole else max(1, n - whole)
+        values, factor = K[:n, part].reshape(n, -1, width), c[part].reshape(-1, width)
+        f.append(np.einsum("isk,sk->is", values, factor))
+        sizes.append(np.einsum("isk,sk->is", np.abs(values), np.abs(factor)))
+    return np.concatenate(f, axis=1).sum(axis=1), np.concatenate(sizes, axis=1).sum(axis=1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,15 +86,17 @@ class PairSteps(Settings):
 
     name: str = field(default="pair_steps", init=False)
 
-    def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
-        part, live = without_idle_rows(problem)
+    def solve(self, problem: Any, *, start: Start = None, watch: Watch | None = None) -> Solution:
+        task, live = pair_problem(problem)
         alpha = start.alpha if isinstance(start, Solution) else start
         if alpha is not None and live is not None:
             alpha = alpha[live]
-        run = KernelRun(self, problem, part, live, watch or Watch())
+        run = KernelRun(self, task, problem.n_rows, live, watch or Watch())
         with blas_guard:
-            work = Descent(run, BoxDual(part), alpha)
-            return run.solution(run.until_stopped(work.descend))
+            work = Descent(run, task, alpha)
+            found = run.solution(run.until_stopped(work.descend))
+        task.space.release()
+        return found
 
 
 class Descent:
@@ -77,6 +107,10 @@ class Descent:
         self.beta = task.start(alpha)
         self.slope = task.linear.copy()
         self.square: NDArray[Any] | None = None  # all values, where they are at hand
+        self.small = False
+        self.free_set: FreeSet | None = None
+        self.n_factored = 0  # of its variables
+        self.among: NDArray[np.intp] = np.empty(0, dtype=np.intp)  # variables that it is about
         self.spent = 0.0  # on pairs
         self.negative = 0  # pairs of negative curvature met so far
         own = np.tile(self.space.diagonal, task.copies)
@@ -112,7 +146,8 @@ class Descent:
     def settle(self, *, sure: bool = False) -> KernelPoint:
         """Scores in float64: the slopes are right again, and the point is one that can be claimed."""
         how = self.run.sure if sure else self.run.how
-        f, sizes = self.space.exact_scores(self.task.coefficients(self.beta), how)
+        c = self.task.coefficients(self.beta)
+        f, sizes = products_in_strips(self.square, c) if self.small else self.space.exact_scores(c, how)
         self.set_scores(f)
         return self.run.keep(self.task.point(self.beta, f, sizes))  # type: ignore[no-any-return]
 
@@ -136,6 +171,7 @@ class Descent:
         n, space = self.space.n, self.space
         dtype = np.float64 if n <= DOUBLE_ROWS or space.function is None else np.float32
         K = space.square(self.run.how, dtype)
+        self.small = dtype == np.float64
         if self.task.copies > 1:
             K = np.ascontiguousarray(np.tile(K, (self.task.copies, self.task.copies)))
         self.square = K
@@ -179,7 +215,7 @@ class Descent:
 
     def add(self, lines: HeldLines, changed: NDArray[np.int32], change: Vector) -> None:
         rows, inverse = np.unique(changed % self.space.n, return_inverse=True)
-        sums = np.bincount(inverse, weights=change, minlength=len(rows))
+        sums: Vector = np.bincount(inverse, weights=change, minlength=len(rows)).astype(np.float64, copy=False)
         for begin in range(0, len(rows), lines.capacity):
             some = slice(begin, begin + lines.capacity)
             places = lines.places(rows[some].astype(np.int64), self.run.how)
@@ -189,16 +225,18 @@ class Descent:
     def alternate(self, steps: Callable[[float, int], bool]) -> Status:
         """Steps on pairs until a Newton step is no dearer, then both in turn until the gap is reached."""
         stop = VIOLATIONS[0]
-        for stop in VIOLATIONS:
-            moved = steps(stop, NO_LIMIT)
-            stopped = self.report(self.look().gap, "pairs")
-            if stopped is not None:
-                return self.ended(stopped)
+        for stop in (SMALL_VIOLATION,) if self.small else VIOLATIONS:
+            moved = steps(stop, SMALL_STEPS * len(self.beta) if self.small else NO_LIMIT)
+            found = self.look()
+            stopped = self.report(found.gap, "pairs")
+            if stopped is not None or (self.small and found.gap <= self.run.aim):
+                return self.ended(stopped or Status.NUMERICAL_LIMIT)
             if not moved or self.newton_cost() <= self.spent:
                 break
         best, stalled, finish = math.inf, 0, 0.5 * self.run.aim
+        found = self.look()
         while stalled < PATIENCE:
-            moved = self.newton()
+            moved = self.newton(found.gap)
             found = self.look()
             stopped = self.report(found.gap, "newton") if moved else None
             if stopped is None and (found.gap > finish or not moved):
@@ -215,7 +253,7 @@ class Descent:
                 if self.run.reached:
                     return Status.CONVERGED
                 stalled = 0 if point.gap < 0.5 * best else stalled + 1
-                best = min(best, point.gap)
+                best, found = min(best, point.gap), point
         return Status.NUMERICAL_LIMIT
 
     def ended(self, status: Status) -> Status:
@@ -237,39 +275,93 @@ class Descent:
     def newton_cost(self) -> float:
         """In the units of :mod:`maxmargin.space.prices`."""
         m = float(len(self.free))
-        return math.inf if m > MOST_FREE else prices.factor(m) / 2.0 + m * len(self.beta) * self.space.value_price
+        solved = prices.factor(m) / 2.0 if m <= MOST_FREE else m * m * (PRODUCTS + RANK * RANK / m * prices.GRAM_DENSE)
+        return solved + m * (m + len(self.beta)) * self.space.value_price
 
-    def newton(self) -> bool:
-        """A step on the free variables; whether it was taken."""
-        task, run = self.task, self.run
-        free = self.free
-        if not 1 < len(free) <= MOST_FREE:
-            return False
-        rows = free % self.space.n
+    def block_of(self, free: NDArray[np.intp]) -> Preconditioner | None:
+        """The free variables' block: factored, or approximated where it is large; None where it cannot be."""
+        rows, how, m = free % self.space.n, self.run.how, len(free)
+        ridge = 0.0 if self.task.ridge is None else self.task.ridge[free]
         if self.square is not None:
             K = np.ascontiguousarray(self.square[np.ix_(free, free)])
+        elif m * m * 4 <= self.space.cache_bytes:
+            K = self.space.square_of(rows, how)
         else:
-            K = self.space.square_of(rows, run.how)
-        if task.ridge is not None:
-            K.reshape(-1)[:: len(K) + 1] += task.ridge[free].astype(K.dtype)
-        slope = self.slope[free] + task.tube * np.sign(self.beta[free])
-        lower, upper = task.lower[free], task.upper[free]
+            return self.without_square(free, ridge)
+        K.reshape(-1)[:: m + 1] += np.asarray(ridge, dtype=K.dtype)
+        if m > MOST_FREE:
+            return LowRank(lambda v: _symmetric_times(K, v), lambda some: K[:, some], K.diagonal().copy(), RANK)
+        factored = Factored(K, how)
+        return factored if factored.found else None
+
+    def without_square(self, free: NDArray[np.intp], ridge: Any) -> Preconditioner:
+        """The same where the block is too large to be held: its values are computed for every product."""
+        part, how = self.space.take(free % self.space.n), self.run.how
+
+        def columns(some: NDArray[np.intp]) -> NDArray[Any]:
+            out = np.empty((len(some), len(free)), dtype=part.value_type)
+            part.lines(some.astype(np.int64), how, out)
+            return out.T
+
+        own = part.diagonal + ridge
+        return LowRank(lambda v: part.rough_scores(v, how) + ridge * v, columns, own, RANK)
+
+    def newton(self, gap: float) -> bool:
+        """A step on the free variables; whether it was taken. What is left of the gap is about precision² of it."""
+        precision = math.sqrt(FINISH * self.run.aim / max(gap, self.run.aim))
+        precision = max(precision, COARSEST) if gap > FAR else precision
+        task, free = self.task, self.free
+        if len(free) < 2 or not self.has_block_for(free):
+            return False
+        among = self.among
+        beta, lower, upper = self.beta[among], task.lower[among], task.upper[among]
+        slope = self.slope[among] + task.tube * np.sign(beta)
         if task.tube:  # a multiplier keeps its side of the tube
-            lower = np.where(self.beta[free] > 0.0, np.maximum(lower, 0.0), lower)
-            upper = np.where(self.beta[free] < 0.0, np.minimum(upper, 0.0), upper)
-        move = FreeSet(K, self.groups[free], run.how).direction(slope, self.beta[free], lower, upper)
+            lower, upper = np.where(beta > 0.0, 0.0, lower), np.where(beta < 0.0, 0.0, upper)
+        alive = np.isin(among, free, assume_unique=True)
+        assert self.free_set is not None
+        move = self.free_set.direction(slope, beta, lower, upper, alive, precision)
         if move is None:
             return False
-        before = self.beta[free].copy()
-        self.beta[free] = np.clip(before + move.step, lower, upper)
-        change = np.zeros(len(self.beta))
-        change[free] = self.beta[free] - before
-        if self.square is not None:
-            self.slope += self.square[:, free] @ change[free].astype(self.square.dtype)
-        else:
-            c = change.reshape(task.copies, -1).sum(axis=0)
-            self.slope += np.tile(self.space.rough_scores(c, run.how), task.copies)
-        if task.ridge is not None:
-            self.slope += task.ridge * change
-        run.add_steps(1)
+        self.move(np.clip(beta + move.step, lower, upper) - beta)
+        self.run.add_steps(1)
         return True
+
+    def has_block_for(self, free: NDArray[np.intp]) -> bool:
+        """The block of the free variables: made anew, or an earlier one with lines for those that are new."""
+        fresh = free[~np.isin(free, self.among, assume_unique=True)]
+        grown = len(self.among) + len(fresh) - self.n_factored
+        if self.free_set is None or grown > GROWN * self.n_factored or len(self.among) > OUTGROWN * len(free):
+            self.free_set, self.among, self.n_factored = None, free, len(free)
+            block = self.block_of(free)
+            if block is not None:
+                self.free_set = FreeSet(block, self.groups[free])
+        elif len(fresh):
+            self.among = np.concatenate([self.among, fresh])
+            self.free_set = FreeSet(self.bordered(self.free_set.block, fresh), self.groups[self.among])
+        return self.free_set is not None
+
+    def bordered(self, block: Preconditioner, fresh: NDArray[np.intp]) -> Preconditioner:
+        if self.square is not None:
+            lines = self.square[np.ix_(fresh, self.among)]
+        else:
+            lines = self.space.cross(fresh % self.space.n, self.among % self.space.n, self.run.how)
+        ridge = 0.0 if self.task.ridge is None else self.task.ridge[fresh]
+        own = np.arange(len(fresh)), np.arange(lines.shape[1] - len(fresh), lines.shape[1])
+        lines[own] = self.space.diagonal[fresh % self.space.n] + ridge
+        return Bordered(block, lines, lines[own].astype(np.float64))
+
+    def move(self, change: Vector) -> None:
+        """Change the variables of the block, and all slopes with them."""
+        task, among = self.task, self.among
+        before = self.beta[among].copy()
+        self.beta[among] = before + change
+        change = self.beta[among] - before
+        if self.square is not None:
+            self.slope += self.square[:, among] @ change.astype(self.square.dtype)
+        else:
+            c = np.zeros(self.space.n)
+            np.add.at(c, among % self.space.n, change)
+            self.slope += np.tile(self.space.rough_scores(c, self.run.how), task.copies)
+        if task.ridge is not None:
+            self.slope[among] += task.ridge[among] * change

@@ -48,6 +48,8 @@ Chosen = NDArray[np.intp]
 
 FEWEST = 10  # columns added at a time
 STEEP = 1e-9  # a slope that exceeds 1 by less does not
+USELESS = 0.9  # a slope below that of a column without a coefficient
+LOWER = 1e-9  # of the objective: progress
 TOLERANCE = 1e-9  # of HiGHS, for margins and slopes: ten times its smallest
 EARLY = 1e-3  # a relative gap from which on the equations of the solution are worth a trial
 FIRST = 0.01  # coefficient of all rows, in units of one over the kernel's largest value
@@ -58,6 +60,7 @@ MOST_ITERATIONS = 100
 MATTERS = 0.02  # of the gap asked for: rounding below that is not worth another look at the kernel
 LONGER = 1.5  # times what rounding explains: by so much a function may be made longer
 BEYOND = 1e-3  # a row that misses the margin by more does not lie on it
+NEGLIGIBLE = (1e-6, 1e-9, 1e-12)  # coefficients in units of one over the kernel's largest value, or of the largest
 CLAIMS = 4  # times at most that multipliers are shrunk until no slope exceeds 1 for certain
 
 
@@ -115,6 +118,7 @@ class SparseExpansion(Settings):
         search = _ColumnGeneration(merged, run, self.max_seconds) if linear else _InteriorPoint(merged, run)
         with blas_guard:
             status = run.until_stopped(search.solve)
+            run.best = _cleared(merged, run)
             return self._solution(problem, merged, run, status)
 
     def _solution(self, problem: Problem, merged: Merged, run: Run, status: Status) -> Solution:
@@ -133,6 +137,17 @@ class SparseExpansion(Settings):
             bias_interval=interval, solver=self.name, reason=self.reason, penalty=self.penalty,
             heaviest=float(self.weight.max()),
         )  # fmt: skip
+
+
+def _cleared(merged: Merged, run: Run) -> Pair:
+    """The best pair without the coefficients that it does not need: an interior point leaves none at zero."""
+    best: Pair = run.best
+    for least in NEGLIGIBLE:
+        needed = best.alpha > least * max(1.0, float(best.alpha.max()))
+        pair = merged.pair(np.where(needed, best.alpha, 0.0), best.beta)
+        if pair.gap <= max(run.aim, best.gap):
+            return pair
+    return best
 
 
 class _Statement:
@@ -188,17 +203,20 @@ class _ColumnGeneration:
 
     def solve(self) -> Status:
         merged, run = self.merged, self.run
-        working = np.zeros(merged.n, dtype=np.bool_)
-        beta = merged.cost * np.where(merged.y > 0.0, *self._shares())
+        working, lowest = np.zeros(merged.n, dtype=np.bool_), math.inf
+        alpha, beta = np.zeros(merged.n), merged.cost * np.where(merged.y > 0.0, *self._shares())
         while not run.reached:
             slope = merged.slopes(beta)
+            if run.best.primal < lowest * (1.0 - LOWER):  # so that no set of columns comes twice
+                working &= (alpha > 0.0) | (slope > USELESS)
+            lowest = min(lowest, run.best.primal)
             missing = np.flatnonzero((slope > 1.0 + STEEP) & ~working)
             if not len(missing):
                 return Status.NUMERICAL_LIMIT
             steepest = missing[np.argsort(-slope[missing], kind="stable")]
             working[steepest[: max(FEWEST, int(working.sum()) // 2)]] = True
             try:
-                beta = self._round(np.flatnonzero(working))
+                alpha, beta = self._round(np.flatnonzero(working))
             except Breakdown:
                 return _InteriorPoint(merged, run).solve()
             run.step()
@@ -213,8 +231,8 @@ class _ColumnGeneration:
         above, below = (float(self.merged.cost[self.merged.y == side].sum()) for side in (1.0, -1.0))
         return min(1.0, below / above), min(1.0, above / below)
 
-    def _round(self, columns: Chosen) -> Vector:
-        """Multipliers of the program with these columns only; what they and the coefficients prove is kept."""
+    def _round(self, columns: Chosen) -> tuple[Vector, Vector]:
+        """Coefficients and multipliers of the program with these columns only; what they prove is kept."""
         merged, run = self.merged, self.run
         bound, alpha = merged.cost / self.scale, np.zeros(merged.n)
         answer = linprog(
@@ -238,7 +256,7 @@ class _ColumnGeneration:
         polished = merged.polished(alpha, found.b, beta, alpha > 0.0, free) if run.gap <= EARLY else None
         if polished is not None:
             run.keep(polished)
-        return beta
+        return alpha, beta
 
     def _options(self) -> dict[str, float]:
         options = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}

@@ -101,7 +101,8 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
             sample_weight=weight,
         )
 
-    def _kernel_rows(self, space: Rows, kernel: Kernel, n_threads: int) -> KernelRows:
+    def _kernel_rows(self, space: Rows, kernel: Kernel, n_threads: int) -> Any:
+        """The rows as the kernel sees them: a space to solvers that know kernels."""
         return KernelRows.of(space, kernel, max(1, int(float(self.cache_size) * MEGABYTE)), n_threads)
 
     def _make_solver(self, problem: Any, n_threads: int) -> Solver:
@@ -211,7 +212,7 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
 
     def _support_scores(self) -> Vector:
         """The scores of the support vectors, one column per machine."""
-        return self._support_products() + self.intercept_
+        return np.asarray(self._support_products() + self.intercept_)
 
     def _support_products(self) -> Vector:
         """The same without the biases."""
@@ -222,7 +223,7 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
         """‖w‖ of every machine; not a number where the kernel is no inner product and leaves none."""
         squares = np.asarray(sp.csr_array(self._lines()).multiply(self._support_products().T).sum(axis=1)).ravel()
         with np.errstate(invalid="ignore"):
-            return np.sqrt(squares)
+            return np.asarray(np.sqrt(squares))
 
     # --- scores -----------------------------------------------------------------------------------------------
 
@@ -247,7 +248,7 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
 
     def _scores_of(self, X: Any) -> Vector:
         """The scores of checked rows, one column per machine."""
-        return self._sums_of(checked_for_scores(self, X)) + self.intercept_
+        return np.asarray(self._sums_of(checked_for_scores(self, X)) + self.intercept_)
 
     @property
     def coef_(self) -> Any:

@@ -247,7 +247,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return (scores > 0.0).astype(np.intp)
         if self._fitted_scheme == "ovo" and not self.break_ties:
             return most_votes(scores < 0.0, len(self.classes_))
-        return self._per_class(scores).argmax(axis=1)
+        return np.asarray(self._per_class(scores).argmax(axis=1))
 
     def decision_function(self, X: Any) -> Vector:
         """Scores of the rows of X.

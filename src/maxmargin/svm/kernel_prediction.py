@@ -119,4 +119,4 @@ def most_votes(for_second: NDArray[np.bool_], n_classes: int) -> NDArray[np.intp
     for second, (i, j) in zip(for_second.T, pairs(n_classes), strict=True):
         votes[:, i] += ~second
         votes[:, j] += second
-    return votes.argmax(axis=1)
+    return np.asarray(votes.argmax(axis=1))

@@ -13,7 +13,6 @@ from maxmargin.errors import InputError
 from maxmargin.estimators import warn
 from maxmargin.inputs import LabelledRows, positive_number
 from maxmargin.kernels import Kernel
-from maxmargin.kernels.kernel_rows import KernelRows
 from maxmargin.solution import Status
 from maxmargin.solvers.nu_machines import NuProblem
 from maxmargin.svm.kernel_base import Vector
@@ -322,7 +321,7 @@ class NuSVR(KernelRegressor):
         super()._check_parameters()
         check_nu(self.nu)
 
-    def _task(self, rows: KernelRows, target: Vector, cost: Vector) -> Task:
+    def _task(self, rows: Any, target: Vector, cost: Vector) -> Task:
         return Task(NuProblem(rows, "nu_tube", target, cost, float(self.nu)))
 
     def _range(self, problem: Any) -> tuple[Vector, Vector]:

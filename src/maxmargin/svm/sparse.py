@@ -298,7 +298,9 @@ class SparseSVC(ClassifierMixin, VersionedState, CallbackSupportMixin, BaseEstim
         if len(self.support_) == 0:
             scores = np.zeros((X.shape[0], len(self.intercept_)))
         elif isinstance(self.kernel_, Precomputed):
-            scores = np.asarray(X[:, self.support_] @ self.dual_coef_.T, dtype=np.float64)
+            K = X[:, self.support_]
+            K = np.asarray(K.toarray() if sp.issparse(K) else K, dtype=np.float64)
+            scores = np.einsum("ij,mj->im", K, self.dual_coef_)  # no matter how many rows come along
         else:
             scores = self.kernel_.times(X, self.support_vectors_, self.dual_coef_.T)
         scores = scores + self.intercept_

@@ -15,7 +15,6 @@ from maxmargin.estimators import check_names, one_column, require_targets
 from maxmargin.foreign import with_callbacks
 from maxmargin.inputs import check_rows, check_targets, check_weights, number_in, positive_number
 from maxmargin.kernels import Kernel
-from maxmargin.kernels.kernel_rows import KernelRows
 from maxmargin.problem import REGRESSION_LOSSES, Problem, costs_of, make_bias
 from maxmargin.process import KeptMemory
 from maxmargin.runtime import effective_threads
@@ -26,7 +25,7 @@ from maxmargin.svm.machines import Task, was_interrupted
 class KernelRegressor(RegressorMixin, KernelMachine):
     """Fit, store and predict; a subclass says which problem the targets make and what is claimed of it."""
 
-    def _task(self, rows: KernelRows, target: Vector, cost: Vector) -> Task:
+    def _task(self, rows: Any, target: Vector, cost: Vector) -> Task:
         raise NotImplementedError
 
     def _claim(self, part: Any, kernel: Kernel) -> Any:
@@ -89,7 +88,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
         self._support_targets, self._half_width = target[support], self._tube(machine.solution)
 
     def _beyond(self, scores: Vector) -> Vector:
-        return np.abs(self._support_targets[:, None] - scores) - self._half_width
+        return np.asarray(np.abs(self._support_targets[:, None] - scores) - self._half_width)
 
     def predict(self, X: Any) -> Vector:
         """f(x) of every row."""
@@ -234,7 +233,7 @@ class SVR(KernelRegressor):
         if not isinstance(self.loss, str) or self.loss not in REGRESSION_LOSSES:
             raise InputError(f"loss must be one of {sorted(REGRESSION_LOSSES)}, got {self.loss!r}")
 
-    def _task(self, rows: KernelRows, target: Vector, cost: Vector) -> Task:
+    def _task(self, rows: Any, target: Vector, cost: Vector) -> Task:
         loss = REGRESSION_LOSSES[self.loss](float(self.epsilon))
         return Task(Problem(rows, target, cost, loss, make_bias(True, False, 1.0), np.empty(0)))
 
