@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from maxmargin.data import DataError, read_table, write_table
     from maxmargin.errors import InputError
     from maxmargin.estimators import ConvergenceWarning
-    from maxmargin.models import Model, ModelFileError, certify, load, save
+    from maxmargin.models import (
+        Model,
+        ModelFileError,
+        certify,
+        load,
+        read_liblinear_model,
+        read_libsvm_model,
+        save,
+        write_liblinear_model,
+        write_libsvm_model,
+    )
     from maxmargin.online import (
         Adaline,
         AdalineRegressor,
@@ -81,7 +91,17 @@ _ROOMS = {
     ),
     "maxmargin.data": ("DataError", "read_table", "write_table"),
     "maxmargin.estimators": ("ConvergenceWarning",),
-    "maxmargin.models": ("Model", "ModelFileError", "certify", "load", "save"),
+    "maxmargin.models": (
+        "Model",
+        "ModelFileError",
+        "certify",
+        "load",
+        "read_liblinear_model",
+        "read_libsvm_model",
+        "save",
+        "write_liblinear_model",
+        "write_libsvm_model",
+    ),
     "maxmargin.online": (
         "Adaline",
         "AdalineRegressor",
@@ -192,12 +212,16 @@ __all__ = [
     "gate",
     "judge_separability",
     "load",
+    "read_liblinear_model",
+    "read_libsvm_model",
     "read_table",
     "save",
     "show_versions",
     "svm_path",
     "truth_table",
     "within_norm",
+    "write_liblinear_model",
+    "write_libsvm_model",
     "write_table",
 ]
 

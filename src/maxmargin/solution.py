@@ -17,6 +17,7 @@ class Status(Enum):
     """Why a solver stopped. The value is the sentence shown to people."""
 
     CONVERGED = "the requested relative duality gap was reached"
+    STATIONARY = "a stationary point was reached; the kernel is no inner product, so that no gap is known"
     ITERATION_LIMIT = "the iteration limit was reached first"
     TIME_LIMIT = "the time limit was reached first"
     INTERRUPTED = "the fit was interrupted"
@@ -27,6 +28,11 @@ class Status(Enum):
     @property
     def sentence(self) -> str:
         return self.value
+
+    @property
+    def ended_well(self) -> bool:
+        """Whether nothing better can be asked for."""
+        return self in (Status.CONVERGED, Status.STATIONARY)
 
 
 FLOOR = 1e-10  # of the objective at w = 0: smaller objectives are measured beside that
@@ -159,12 +165,14 @@ class Solutions:
     @property
     def worst(self) -> Solution:
         order = list(Status)
-        unfinished = [part for part in self.parts if part.status is not Status.CONVERGED]
-        return max(unfinished or self.parts, key=lambda part: (order.index(part.status) > 0, part.gap))
+        unfinished = [part for part in self.parts if not part.status.ended_well]
+        parts = unfinished or [part for part in self.parts if part.status is Status.STATIONARY] or self.parts
+        return max(parts, key=lambda part: (order.index(part.status) > 0, part.gap))
 
     @property
     def gap(self) -> float:
-        return max(part.gap for part in self.parts)
+        gaps = [part.gap for part in self.parts]
+        return math.nan if any(math.isnan(gap) for gap in gaps) else max(gaps)
 
     @property
     def status(self) -> Status:

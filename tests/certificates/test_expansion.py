@@ -310,6 +310,11 @@ def test_what_no_fit_claims_is_a_verdict_not_an_error(fitted):
         {"alpha": np.zeros_like(claim.alpha)},
     ):  # fmt: skip
         refused(replace(claim, **altered), X, y, weight=weight)
+    for kernel in (RBF, ("laplacian", 1.0), ("poly", 1.0, 0.0, 3)):
+        other = replace(claim, kernel=kernel)
+        for rows in (X[:, :0], 0.0 * X, np.full_like(X, 1e200), np.full_like(X, 1e-200)):
+            refused(other, rows, y, weight=weight)
+            refused(other, sp.csr_array(rows), y, weight=weight)
 
 
 def test_an_empty_expansion():

@@ -159,7 +159,7 @@ def test_a_hard_margin_whose_length_is_rounded_is_lengthened():
         assert flint.fmpq(int(sign)) * score >= 1
 
 
-@pytest.mark.parametrize("name", ["exp", "log", "log1p", "power"])
+@pytest.mark.parametrize("name", ["exp", "log", "log1p", "power", "tanh"])
 def test_elementary_functions_are_as_good_as_assumed(name):
     """The one assumption that the bounds make: NumPy's functions are right to a few units in the last place."""
     rng = np.random.default_rng(0)
@@ -168,6 +168,10 @@ def test_elementary_functions_are_as_good_as_assumed(name):
         x = np.concatenate([10.0 ** rng.uniform(-300, 300, 400), rng.uniform(0.5, 2.0, 400)])
     if name == "log1p":
         x = np.concatenate([rng.uniform(0.0, 1.0, 400), -rng.uniform(0.0, 1.0, 400), 10.0 ** rng.uniform(-30, 0, 400)])
+    if name == "tanh":
+        x = np.concatenate(
+            [rng.uniform(-25.0, 25.0, 400), 10.0 ** rng.uniform(-300, 2, 200), rng.uniform(-1.0, 1.0, 400)]
+        )
     exponents = rng.uniform(0.05, 8.0, len(x))
     if name == "power":
         x = np.abs(x) ** 0.05
@@ -177,7 +181,7 @@ def test_elementary_functions_are_as_good_as_assumed(name):
         if name == "power":
             ball = ball ** Ball(rational(exponent))
         else:
-            ball = {"exp": ball.exp, "log": ball.log, "log1p": ball.log1p}[name]()
+            ball = {"exp": ball.exp, "log": ball.log, "log1p": ball.log1p, "tanh": ball.tanh}[name]()
         assert abs(Ball(rational(found)) - ball) <= Ball(ELEMENTARY * max(float(np.spacing(abs(found))), 5e-324))
 
 

@@ -21,7 +21,7 @@ from maxmargin.certificates.expansion_terms import ExpansionSums
 from maxmargin.certificates.joint_terms import JointTerms
 from maxmargin.certificates.kernel_rounding import RowSizes, score_off
 from maxmargin.certificates.kernel_structure import Structure, definite, known, names_in
-from maxmargin.certificates.kernel_values import TESTED, Scores, Support
+from maxmargin.certificates.kernel_values import Scores, Support
 from maxmargin.certificates.rounding import NEARLY, UNIT, Approximate
 from maxmargin.certificates.terms import FARTHEST, Terms, most_moved
 from maxmargin.certificates.verdict import Checks, Proven, Verdict
@@ -29,6 +29,7 @@ from maxmargin.certificates.verdict import Checks, Proven, Verdict
 Vector = NDArray[np.float64]
 Chosen = NDArray[np.intp]
 
+TESTED = 1000  # support rows whose Gram matrix is tested, where nobody knows that it is positive semidefinite
 NO_GAP = "the kernel is not positive semidefinite: this is a stationary point at best, and no gap is known"
 
 
@@ -43,7 +44,7 @@ class ExpansionCertificate(Claim):
     -----
     Hypotheses: the values of a precomputed kernel are exact, those of a callable nearly so, and both are positive
     semidefinite. The last one is tested on the support rows, if they are at most
-    :data:`~maxmargin.certificates.kernel_values.TESTED`. A kernel that is known to be indefinite proves no gap: the gap
+    :data:`~maxmargin.certificates.expansion.TESTED`. A kernel that is known to be indefinite proves no gap: the gap
     claimed is NaN, the dual value may be, and a verification says at best that the values are honest.
 
     Examples

@@ -122,7 +122,7 @@ def largest_value(structure: Structure, sizes: RowSizes) -> float:
 
 
 def wrong_values(structure: Structure, sizes: RowSizes, share: Any = 1.0) -> Wrong:
-    """What rounding does to values of a kernel; where there are two bounds, ``share`` ≥ |k| says which is better."""
+    """What rounding does to values of a kernel; of two bounds, the better one if Σ |a_j k_ij| is ``share`` Σ |a_j|."""
     if structure[0] in PARTS:
         return PARTS[structure[0]](structure[1:], sizes, share)
     return KINDS[structure[0]](sizes, share, *structure[1:])
@@ -142,7 +142,7 @@ def _polynomial(sizes: RowSizes, share: Any, factor: float, coef0: float, degree
     if 0.0 < degree < 1.0:  # |a^p − b^p| ≤ |a − b|^p
         return Wrong(0.0, (of_base * base) ** degree * NEARLY + 2.0 * FUNCTION * most + VANISHED, most)
     # Powers by repeated products, or by the power function.
-    relative = math.expm1(min(700.0, (degree * (of_base + UNIT) + FUNCTION) * NEARLY))
+    relative = np.expm1((degree * (of_base + UNIT) + FUNCTION) * NEARLY)
     return Wrong(0.0, relative * most + VANISHED, most)
 
 

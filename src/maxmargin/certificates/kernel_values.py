@@ -36,10 +36,11 @@ Matrix = NDArray[np.float64]
 Chosen = NDArray[np.intp]
 
 TILE = 1 << 18  # values computed at a time: they stay in the cache, and threads are not woken for less
+ALONE = 1 << 18  # multiplications for which BLAS wakes no threads
+SLIM = 64  # columns: waking threads may take longer than the product
 FEW_COLUMNS = 8  # differences cost no more than products
 BLURRED = 1e-9  # rows whose Gaussian values products would blur by more are compared by differences
 WIDE = 1 << 21  # numbers of sparse rows that are spread out at a time
-TESTED = 1000  # support rows whose Gram matrix is tested, where nobody knows that it is positive semidefinite
 
 
 # --- values -----------------------------------------------------------------------------------------------------------
@@ -198,8 +199,15 @@ class Own:
 
 
 def _products(left: Any, right: Any) -> Matrix:
-    products = left @ right.T
-    return products.toarray() if sp.issparse(products) else np.asarray(products)
+    if sp.issparse(left):
+        return np.asarray((left @ right.T).toarray())
+    if left.shape[1] > SLIM:
+        return np.asarray(left @ right.T)
+    out, side = np.empty((len(left), len(right))), math.isqrt(ALONE // max(1, left.shape[1]))
+    for i in range(0, len(left), side):
+        for j in range(0, len(right), side):
+            np.matmul(left[i : i + side], right[j : j + side].T, out=out[i : i + side, j : j + side])
+    return out
 
 
 def _differences(left: Any, right: Any, metric: str) -> Matrix:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import wraps
 from numbers import Real
@@ -104,7 +104,8 @@ class Checks:
         self, claim: Claimed, proven: Proven, relative_gap: Callable[[float, float], float], max_gap: float
     ) -> Verdict:
         """Compare what was claimed with what was recomputed."""
-        self._compare(claim, proven)
+        self._compare("primal value", claim.primal, proven.primal, "above", proven.farthest[0])
+        self._compare_dual(claim, proven)
         primal, dual = min(claim.primal, proven.primal.high), max(claim.dual, proven.dual.low)
         gap, claimed = relative_gap(primal, dual), relative_gap(claim.primal, claim.dual)
         same = math.isfinite(claim.gap) and abs(claim.gap - claimed) <= 1e-9 * claimed
@@ -116,24 +117,26 @@ class Checks:
 
     def without_gap(self, claim: Claimed, proven: Proven, statement: str, max_gap: float) -> Verdict:
         """The verdict on values that bound nothing: honest at best. NaN instead of a dual value claims none."""
-        self._compare(replace(claim, dual=proven.dual.low) if math.isnan(claim.dual) else claim, proven)
+        self._compare("primal value", claim.primal, proven.primal, "above", proven.farthest[0])
+        if not math.isnan(claim.dual):
+            self._compare_dual(claim, proven)
         self.note("gap", math.isnan(claim.gap), f"{claim.gap:.3e} is claimed, but {statement}")
         if self.failed:
             return Verdict(Outcome.REJECTED, self.failed, self.found, max_gap=max_gap)
         return Verdict(Outcome.HONEST, "gap", self.found, statement, claim.primal, claim.dual, max_gap=max_gap)
 
-    def _compare(self, claim: Claimed, proven: Proven) -> None:
+    def _compare_dual(self, claim: Claimed, proven: Proven) -> None:
         upside_down = Interval(-proven.dual.high, -proven.dual.low)
-        for name, value, found, wrong, farthest in (
-            ("primal value", claim.primal, proven.primal, "above", proven.farthest[0]),
-            ("dual value", -claim.dual, upside_down, "below", proven.farthest[1]),
-        ):
-            shown = f"{abs(value):.17g} is claimed"
-            if value < found.high:
-                self.note(name, False, f"{shown}, but the objective is {wrong} that, or nothing less can be proven")
-            else:
-                apart = value - found.high
-                self.note(name, apart <= farthest, f"{shown}, {apart:.1e} from the value recomputed")
+        self._compare("dual value", -claim.dual, upside_down, "below", proven.farthest[1])
+
+    def _compare(self, name: str, value: float, found: Interval, wrong: str, farthest: float) -> None:
+        """A bound from above with what was recomputed."""
+        shown = f"{abs(value):.17g} is claimed"
+        if value < found.high:
+            self.note(name, False, f"{shown}, but the objective is {wrong} that, or nothing less can be proven")
+        else:
+            apart = value - found.high
+            self.note(name, apart <= farthest, f"{shown}, {apart:.1e} from the value recomputed")
 
 
 @dataclass(frozen=True)

@@ -48,6 +48,11 @@ class KernelRows:
     (array([ 0.632121, -0.632121]), array([1.367879, 1.367879]))
     """
 
+    n: int
+    d: int
+    sparse: bool
+    per_row: float
+
     def __init__(
         self, rows: Rows | None, kernel: Kernel, cache_bytes: int = CACHE_BYTES, n_threads: int = 1, *,
         parent: KernelRows | None = None, chosen: Chosen | None = None,
@@ -250,8 +255,7 @@ class KernelRows:
 
 
 def symmetric_rows(rows: Rows, kernel: Kernel) -> Rows:
-    """A precomputed matrix as it is where it is exactly symmetric, a copy with one triangle mirrored where it nearly is.
-    """
+    """A precomputed matrix as it is where it is exactly symmetric, a copy with one triangle mirrored where it nearly is."""
     if rows.n != rows.d or rows.sparse:
         return Rows.of(kernel.gram(rows))  # which says what is wrong with the shape
     X = rows.X

@@ -1,8 +1,4 @@
-"""Model files of other programs: lines that begin with a keyword, then lines of numbers; and the machines they make.
-
-Such a file holds a function and nothing else: no rows, no multipliers of rows, no proof. What is read from one predicts
-as its program would, ties included; asking for what no file holds is an error that says so.
-"""
+"""Model files of other programs, which are text: lines that begin with a keyword, then lines of numbers."""
 
 from __future__ import annotations
 
@@ -202,9 +198,10 @@ def width_of(n_features: Any, in_file: int, source: str) -> int:
     """The number of columns: what the caller says, or else the file, which may know less of it."""
     if n_features is None:
         return in_file
-    if not isinstance(n_features, Integral) or isinstance(n_features, bool) or not 1 <= n_features <= LARGEST:
+    whole = isinstance(n_features, Integral) and not isinstance(n_features, bool)
+    if not whole or not 1 <= int(n_features) <= LARGEST:
         raise InputError(f"n_features must be a whole number from 1 to {LARGEST} or None, got {shown(n_features)}")
-    if n_features < in_file:
+    if int(n_features) < in_file:
         raise ModelFileError(source, "file", f"there are {in_file} columns, but n_features says only {n_features}")
     return int(n_features)
 
@@ -241,9 +238,9 @@ def label_numbers(classes: NDArray[Any], program: str) -> list[int]:
     return [int(label) for label in classes.tolist()]
 
 
-def check_fitted(machine: Any, known: tuple[type, ...], program: str) -> None:
+def check_fitted(machine: Any, known: list[type[Any]], program: str) -> None:
     """Whether this is a fitted machine of a kind that the program has, all its numbers finite."""
-    if not isinstance(machine, known):
+    if not any(isinstance(machine, kind) for kind in known):
         names = ", ".join(kind.__name__ for kind in known)
         raise InputError(f"a {type(machine).__name__} cannot be written as a {program} model; known are {names}")
     if not hasattr(machine, "intercept_"):
@@ -257,52 +254,3 @@ def check_fitted(machine: Any, known: tuple[type, ...], program: str) -> None:
 def dense(values: Any) -> Vector:
     """Coefficients as an array, whatever they are kept as."""
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values, dtype=np.float64)
-
-
-# --- machines ---------------------------------------------------------------------------------------------------
-
-# What only a fit knows: attributes of machines that no file of another program holds.
-OF_FITS = frozenset(
-    "certificate_ solution_ objective_ free_ bounded_ violating_ support_ dual_coef_ n_iter_ fit_status_ shape_fit_ "
-    "class_weight_ epsilon_ margin_".split()
-)
-
-
-class NotInFileError(InputError, AttributeError):
-    """A machine that was read from another program's file was asked for what no such file holds."""
-
-
-class FromFile:
-    """A machine with the function of another program's model file; it becomes an ordinary one when it is fitted."""
-
-    _program: str
-    _label_order: Order  # of the file's labels: where they are among the sorted classes
-
-    @property
-    def _as_read(self) -> bool:
-        """Whether the machine is still the file's."""
-        return hasattr(self, "intercept_") and "solution_" not in self.__dict__
-
-    def __getattr__(self, name: str) -> Any:
-        if name in OF_FITS and self._as_read:
-            raise NotInFileError(
-                f"{name} is unknown: this {type(self).__name__} was read from a {self._program} model file, which "
-                "holds a function and no rows, multipliers of all rows or proof. Fit a machine to the rows to have it."
-            )
-        return object.__getattribute__(self, name)  # raises the error that was raised before
-
-
-def label_order(machine: Any) -> Order:
-    """The order of the classes in a file; a machine that was read keeps the one it had there.
-
-    Of two classes the second comes first: it is the positive one here, as the first is there.
-    """
-    if isinstance(machine, FromFile) and machine._as_read:
-        return machine._label_order
-    k = len(machine.classes_)
-    return np.array([1, 0]) if k == 2 else np.arange(k)
-
-
-def decided_for_one(scores: Vector, order: Order) -> Order:
-    """Which of two classes: the other programs give a score of exactly 0 to the file's second label."""
-    return (scores > 0.0 if order[0] == 1 else scores >= 0.0).astype(np.intp)

@@ -52,7 +52,7 @@ class Preconditioner(Protocol):
 
 
 class Factored:
-    """A Cholesky factor of K; ``K`` is overwritten: the factor takes its lower triangle, and K stays in the upper one."""
+    """A Cholesky factor of K, which is overwritten: the factor takes the lower triangle, K stays in the upper one."""
 
     def __init__(self, K: NDArray[Any], how: Execution) -> None:
         self.K, self.how = K, how

@@ -47,7 +47,10 @@ class KernelRun(Run):
             self.descent.settle(sure=True)
         point: KernelPoint = self.best
         found, definite = self.task.stated(point, definite=self.definite), self.definite
-        status = settled(status, found.gap, self.tol) if definite else status
+        if definite:
+            status = settled(status, found.gap, self.tol)
+        elif status is Status.CONVERGED:
+            status = Status.STATIONARY
         self.note(found.gap, "certified", certified=True)
         return self.task.solution(
             point, w=self.spread(self.task.sign * found.alpha), b=point.b, alpha=self.spread(found.alpha),

@@ -23,6 +23,7 @@ Flags = NDArray[np.bool_]
 MOST_UNKNOWNS = 6000  # of the equations of the solution
 REFINEMENTS = 6
 SHIFT = 1e-9  # makes these equations regular; refinements take it away
+ON_MARGIN = 1e-7  # a row that misses the margin by less lies on it
 ROUNDING = 1e-9  # a slack that may be rounding
 LARGEST_COST = 1e150  # in units of the kernel's values
 
@@ -150,11 +151,25 @@ class Merged:
 
     # --- the equations of the solution ------------------------------------------------------------------------
 
-    def polished(self, alpha: Vector, b: float, beta: Vector, positive: Flags, free: Flags) -> Pair | None:
+    def lowered(self, best: Pair, by: float) -> Vector:
+        """Multipliers of "l1" whose slopes stay below 1 by a little, if the equations of the solution have any.
+
+        They prove less by ``by`` Σ α; all multipliers made smaller would prove less by ``by`` Σ β, far more where costs
+        are high.
+        """
+        slack = 1.0 - self.y * (self.rows.scores(best.alpha, self.how) + best.b)
+        free, steep = np.abs(slack) <= ON_MARGIN, self.slopes(best.beta) > 1.0 - by
+        beta = np.where(free, best.beta, np.where(slack > 0.0, self.cost, 0.0))
+        found = self.polished(best.alpha, best.b, beta, (best.alpha > 0.0) | steep, free, lower=by)
+        return best.beta if found is None else found.beta
+
+    def polished(
+        self, alpha: Vector, b: float, beta: Vector, positive: Flags, free: Flags, *, lower: float = 0.0
+    ) -> Pair | None:
         """The pair that follows from which α are positive and which β are inside of their range.
 
-        The slopes R'(α_j) = (Qβ)_j of the former, the margins 1 of the latter and Σ β_i y_i = 0 are linear equations
-        in α, b and β. None if there are too many, or they say nothing.
+        The slopes R'(α_j) − lower = (Qβ)_j of the former, the margins 1 of the latter and Σ β_i y_i = 0 are linear
+        equations in α, b and β. None if there are too many, or they say nothing.
         """
         P, F = np.flatnonzero(positive), np.flatnonzero(free)
         if not len(F) or len(P) + len(F) >= MOST_UNKNOWNS:
@@ -170,7 +185,7 @@ class Merged:
         if info != 0:
             return None
         for _ in range(REFINEMENTS):
-            stationary = self.linear + self.curvature[P] * alpha[P] - self.slopes(beta)[P]
+            stationary = self.linear - lower + self.curvature[P] * alpha[P] - self.slopes(beta)[P]
             margins = self.y[F] * (self.rows.scores(alpha, self.how)[F] + b)
             residual = np.concatenate([stationary, [-float(self.y @ beta)], 1.0 - margins])
             step, _ = lapack.dgetrs(factor, pivots, -residual)

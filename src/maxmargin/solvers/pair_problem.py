@@ -67,7 +67,11 @@ class BoxDual:
 
     copies: int = 1
     problem: Problem
+    space: KernelRows
     sign: Vector
+    linear: Vector
+    lower: Vector
+    upper: Vector
     tube: float
     ridge: Vector | None
 

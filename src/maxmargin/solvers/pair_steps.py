@@ -55,7 +55,9 @@ PRODUCTS = 10.0  # nanoseconds for each of the block's values: some tens of prod
 SMALL_VIOLATION = 1e-6  # of few variables: steps cost next to nothing
 SMALL_STEPS = 30  # of their number
 FEWEST_STEPS = 2000  # on pairs between two Newton steps, or as many as a twentieth of the variables
-PATIENCE = 3  # times that exact scores may show no better gap
+MOST_STEPS = 100  # on pairs, of the number of variables, where there is no Newton step
+PATIENCE = 4  # turns that may bring no better gap, by slopes as they are and by exact ones
+ENOUGH = 0.5  # of the gap asked for, by slopes as they are: worth exact ones
 NO_LIMIT = 1 << 60
 STRIP = 32  # values
 STEP = 1.0  # nanoseconds a step takes for every variable that is looked at
@@ -233,27 +235,32 @@ class Descent:
                 return self.ended(stopped or Status.NUMERICAL_LIMIT)
             if not moved or self.newton_cost() <= self.spent:
                 break
-        best, stalled, finish = math.inf, 0, 0.5 * self.run.aim
-        found = self.look()
+        return self.finish(steps, found, stop)
+
+    def finish(self, steps: Callable[[float, int], bool], found: KernelPoint, stop: float) -> Status:
+        """Newton steps and pairs in turn; scores in float64 where it seems to be done, or nothing helps any more."""
+        best, stalled, idle, lowest = math.inf, 0, 0, math.inf
         while stalled < PATIENCE:
             moved = self.newton(found.gap)
             found = self.look()
             stopped = self.report(found.gap, "newton") if moved else None
-            if stopped is None and (found.gap > finish or not moved):
+            if stopped is None and (found.gap > ENOUGH * self.run.aim or not moved):
                 violation = self.steps.violation()
                 stop = max(self.finest, BETWEEN * violation if moved else BETWEEN * min(violation, stop))
-                most = max(FEWEST_STEPS, len(self.beta) // 20) if moved else NO_LIMIT
-                moved = steps(stop, most) or moved
+                size = len(self.beta)
+                moved = steps(stop, max(FEWEST_STEPS, size // 20 if moved else MOST_STEPS * size)) or moved
                 found = self.look()
                 stopped = self.report(found.gap, "pairs")
             if stopped is not None:
                 return self.ended(stopped)
-            if found.gap <= finish or not moved:
-                point = self.settle()
+            idle = 0 if found.gap < 0.9 * lowest else idle + 1
+            lowest = min(lowest, found.gap)
+            if found.gap <= ENOUGH * self.run.aim or not moved or idle >= PATIENCE:
+                found = self.settle()
                 if self.run.reached:
                     return Status.CONVERGED
-                stalled = 0 if point.gap < 0.5 * best else stalled + 1
-                best, found = min(best, point.gap), point
+                stalled = 0 if found.gap < 0.5 * best else stalled + 1
+                best, idle, lowest = min(best, found.gap), 0, math.inf
         return Status.NUMERICAL_LIMIT
 
     def ended(self, status: Status) -> Status:

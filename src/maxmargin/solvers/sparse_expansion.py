@@ -21,7 +21,7 @@ generation, 2002. Mehrotra: On the implementation of a primal–dual interior po
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -50,17 +50,17 @@ FEWEST = 10  # columns added at a time
 STEEP = 1e-9  # a slope that exceeds 1 by less does not
 USELESS = 0.9  # a slope below that of a column without a coefficient
 LOWER = 1e-9  # of the objective: progress
-TOLERANCE = 1e-9  # of HiGHS, for margins and slopes: ten times its smallest
+TOLERANCES = (1e-9, 1e-7)  # of HiGHS, for margins and slopes: the latter where it fails with the former
 EARLY = 1e-3  # a relative gap from which on the equations of the solution are worth a trial
 FIRST = 0.01  # coefficient of all rows, in units of one over the kernel's largest value
 INSIDE = 0.99  # of the way to the boundary
 TINY_STEP = 1e-14  # the iterate sticks to the boundary
 MOST_IDLE = 12  # iterations without a smaller gap
 MOST_ITERATIONS = 100
-MATTERS = 0.02  # of the gap asked for: rounding below that is not worth another look at the kernel
+MATTERS = 0.02  # of the gap asked for: what is less is not worth another look at the kernel
 LONGER = 1.5  # times what rounding explains: by so much a function may be made longer
 BEYOND = 1e-3  # a row that misses the margin by more does not lie on it
-NEGLIGIBLE = (1e-6, 1e-9, 1e-12)  # coefficients in units of one over the kernel's largest value, or of the largest
+NEGLIGIBLE = (1e-3, 1e-6, 1e-9, 1e-12)  # coefficients, in the larger of 1 and the largest one
 CLAIMS = 4  # times at most that multipliers are shrunk until no slope exceeds 1 for certain
 
 
@@ -107,7 +107,7 @@ class SparseExpansion(Settings):
     rows: Chosen = field(repr=False)
     max_seconds: float | None = None
     max_iter: int = 1000
-    reason: str = "no other one knows this problem"
+    reason: str = "the one solver of this problem"
     name: str = field(default="sparse_expansion", init=False)
 
     def solve(self, problem: Problem, *, start: Start = None, watch: Watch | None = None) -> Solution:
@@ -127,7 +127,11 @@ class SparseExpansion(Settings):
         alpha, beta = merged.spread(best, problem.cost, self.weight)
         statement = _Statement(problem, self)
         longer, primal = statement.lowest(alpha, best.b)
-        beta, dual = statement.highest(beta)
+        beta, dual, excess = statement.highest(beta)
+        if excess > MATTERS * self.tol:
+            lower = replace(best, beta=merged.lowered(best, 1.5 * excess))
+            again = statement.highest(merged.spread(lower, problem.cost, self.weight)[1])
+            beta, dual = again[:2] if again[1] > dual else (beta, dual)
         gap = statement.about.relative_gap(primal, dual)
         run.note(gap, "certified", certified=True)
         interval = longer * best.interval[0], longer * best.interval[1]
@@ -145,7 +149,7 @@ def _cleared(merged: Merged, run: Run) -> Pair:
     for least in NEGLIGIBLE:
         needed = best.alpha > least * max(1.0, float(best.alpha.max()))
         pair = merged.pair(np.where(needed, best.alpha, 0.0), best.beta)
-        if pair.gap <= max(run.aim, best.gap):
+        if pair.gap <= max(MATTERS * run.aim, best.gap):
             return pair
     return best
 
@@ -157,10 +161,12 @@ class _Statement:
         self.problem, self.settings = problem, settings
         self.live = live = np.flatnonzero(problem.cost > 0.0)
         self.about = TwoClasses(problem.y[live], settings.weight[live], problem.cost[live], settings.penalty)
+        self.near = False  # whether the kernel's values must be the sharpest ones
+        self.little = MATTERS * settings.tol
 
     def _sums(self, coefficients: Vector) -> Approximate:
         s = self.settings
-        return self.about.sums(s.kernel, s.X, s.rows[self.live], coefficients[self.live])
+        return self.about.sums(s.kernel, s.X, s.rows[self.live], coefficients[self.live], near=self.near)
 
     def lowest(self, alpha: Vector, b: float) -> tuple[float, float]:
         """A factor for the function, 1 or so little more that rows on the margin reach it for certain; its objective.
@@ -168,29 +174,47 @@ class _Statement:
         At high costs it is dear if they may miss it; the factor costs no more than its own part of the objective.
         """
         about, live = self.about, self.live
-        sums = self._sums(alpha)
-        primal = about.primal(alpha[live], b, sums, CAREFUL)
-        if primal.high - primal.low <= MATTERS * self.settings.tol * primal.high:
-            return 1.0, primal.high
-        miss = (
-            1.0 - about.y * (sums.value + b) + LONGER * CAREFUL * (np.asarray(sums.off) + 4.0 * UNIT * (1.0 + abs(b)))
-        )
+        primal = math.inf
+        for near in (False, True):
+            self.near = near
+            sums = self._sums(alpha)
+            found = about.primal(alpha[live], b, sums, CAREFUL)
+            primal = min(primal, found.high)
+            if found.high - found.low <= self.little * found.high:
+                return 1.0, primal
+        off = LONGER * CAREFUL * (np.asarray(sums.off) + 4.0 * UNIT * (1.0 + abs(b)))
+        miss = 1.0 - about.y * (sums.value + b) + off
         factor = 1.0 / (1.0 - float(miss[miss < BEYOND].max(initial=0.0)))
-        found = about.primal(factor * alpha[live], factor * b, self._sums(factor * alpha), CAREFUL)
-        return (factor, found.high) if found.high < primal.high else (1.0, primal.high)
+        longer = about.primal(factor * alpha[live], factor * b, self._sums(factor * alpha), CAREFUL).high
+        return (factor, longer) if longer < primal else (1.0, primal)
 
-    def highest(self, beta: Vector) -> tuple[Vector, float]:
-        """Multipliers that are feasible beyond doubt, and the dual value that they prove; none at all if need be."""
+    def highest(self, beta: Vector) -> tuple[Vector, float, float]:
+        """Multipliers that are feasible beyond doubt, the dual value that they prove, and by how much slopes were low.
+
+        None at all if need be.
+        """
+        about, excess = self.about, 0.0
         for k in range(CLAIMS):
             beta, _ = exactly_balanced(self.problem, beta)
             sums = self._sums(beta)
-            steepest = self.about.steepest(sums, CAREFUL)
-            if self.about.penalty == "l2" or steepest <= 1.0:
-                dual = self.about.dual(beta[self.live], sums, CAREFUL).low
-                return (beta, dual) if dual >= 0.0 else (np.zeros_like(beta), 0.0)
+            if not self.near and self._is_blurred(beta, sums):
+                self.near = True
+                sums = self._sums(beta)
+            steepest = about.steepest(sums, CAREFUL)
+            if about.penalty == "l2" or steepest <= 1.0:
+                dual = about.dual(beta[self.live], sums, CAREFUL).low
+                return (beta, dual, excess) if dual >= 0.0 else (np.zeros_like(beta), 0.0, excess)
             # The same sums are rounded in another way next time.
-            beta = beta / (steepest + 2.0**k * (0.1 * float(np.max(sums.off)) + 8.0 * UNIT))
-        return np.zeros_like(beta), 0.0
+            less = steepest + 2.0**k * (0.1 * float(np.max(sums.off)) + 8.0 * UNIT)
+            beta, excess = beta / less, max(excess, less - 1.0)
+        return np.zeros_like(beta), 0.0, excess
+
+    def _is_blurred(self, beta: Vector, sums: Approximate) -> bool:
+        """Whether rounding of the sums costs a part of the gap that was asked for."""
+        if self.about.penalty == "l1":
+            return CAREFUL * float(np.max(sums.off)) > self.little
+        dual = self.about.dual(beta[self.live], sums, CAREFUL)
+        return dual.high - dual.low > self.little * abs(dual.high)
 
 
 class _ColumnGeneration:
@@ -235,19 +259,22 @@ class _ColumnGeneration:
         """Coefficients and multipliers of the program with these columns only; what they prove is kept."""
         merged, run = self.merged, self.run
         bound, alpha = merged.cost / self.scale, np.zeros(merged.n)
-        answer = linprog(
-            np.full(merged.n, -1.0),
-            A_ub=(merged.y[:, None] * merged.rows.X[:, columns]).T,
-            b_ub=np.full(len(columns), 1.0 / self.scale),
-            A_eq=merged.y[None, :],
-            b_eq=[0.0],
-            bounds=np.stack([np.zeros(merged.n), bound], axis=1),
-            method="highs-ds",
-            options=self._options(),
-        )
-        if answer.x is None or answer.status != 0:
+        for tolerance in TOLERANCES:
+            answer = linprog(
+                np.full(merged.n, -1.0),
+                A_ub=(merged.y[:, None] * merged.rows.X[:, columns]).T,
+                b_ub=np.full(len(columns), 1.0 / self.scale),
+                A_eq=merged.y[None, :],
+                b_eq=[0.0],
+                bounds=np.stack([np.zeros(merged.n), bound], axis=1),
+                method="highs-ds",
+                options=self._options(tolerance),
+            )
+            if answer.status == 0:
+                break
             if run.watch.past_deadline:
                 raise _core.DeadlineReached
+        else:
             raise Breakdown(answer.message)
         free = (answer.x > 0.0) & (answer.x < bound)
         alpha[columns] = np.maximum(-answer.ineqlin.marginals, 0.0)
@@ -258,8 +285,8 @@ class _ColumnGeneration:
             run.keep(polished)
         return alpha, beta
 
-    def _options(self) -> dict[str, float]:
-        options = {"primal_feasibility_tolerance": TOLERANCE, "dual_feasibility_tolerance": TOLERANCE}
+    def _options(self, tolerance: float) -> dict[str, float]:
+        options = {"primal_feasibility_tolerance": tolerance, "dual_feasibility_tolerance": tolerance}
         if self.max_seconds is not None:
             options["time_limit"] = max(1e-3, self.max_seconds - self.run.watch.seconds)
         return options
@@ -283,10 +310,10 @@ class _InteriorPoint:
     def solve(self) -> Status:
         merged, run, tiny_steps, idle, lowest = self.merged, self.run, 0, 0, math.inf
         while True:
-            run.keep(merged.pair(self.iterate[0], self.iterate[2]))
+            own = run.keep(merged.pair(self.iterate[0], self.iterate[2])).gap
             run.note(run.gap, "interior point", certified=True)
             stopped = run.report(run.gap)
-            idle, lowest = (0, run.gap) if run.gap < 0.9 * lowest else (idle + (run.gap < 1.0), lowest)
+            idle, lowest = (0, own) if own < 0.9 * lowest else (idle + (own < 1.0), lowest)
             if stopped is None and max(idle, tiny_steps, run.count // MOST_ITERATIONS * MOST_IDLE) >= MOST_IDLE:
                 stopped = Status.NUMERICAL_LIMIT
             if stopped is not None:
@@ -354,8 +381,9 @@ class _InteriorPoint:
         alpha, _, beta, _, _, _ = self.iterate
         stays = affine > -0.5 * self.iterate
         found = self.merged.polished(np.where(stays[0], alpha, 0.0), self.b, beta, stays[0], stays[2] & stays[4])
-        if found is not None and self.run.keep(found).gap <= self.run.aim:
-            self.run.best = found  # its zeros are zeros
+        if found is not None:
+            self.run.note(self.run.keep(found).gap, "equations", certified=True)
+            self.run.best = found if found.gap <= self.run.aim else self.run.best  # its zeros are zeros
 
 
 def _longest(values: Vector, change: Vector) -> float:

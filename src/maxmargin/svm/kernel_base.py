@@ -20,7 +20,7 @@ from maxmargin.inputs import positive_number, truth_value
 from maxmargin.kernels import Kernel, Linear, Precomputed, make_kernel
 from maxmargin.kernels.kernel_rows import KernelRows
 from maxmargin.runtime import Watch
-from maxmargin.solution import Solution, Solutions, Status
+from maxmargin.solution import Solution, Solutions
 from maxmargin.solvers import Solver
 from maxmargin.solvers.kernel_choice import make_kernel_solver
 from maxmargin.space import Rows
@@ -172,7 +172,7 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
         self.support_vectors_: Any = np.empty((0, 0)) if precomputed else space.X[support]
         self.dual_coef_: Any = type(space.X)(dual) if space.sparse else dual
         self.solution_: Any = solutions[0] if len(solutions) == 1 else Solutions(tuple(solutions), watch.seconds)
-        self.fit_status_ = int(self.solution_.status is not Status.CONVERGED)
+        self.fit_status_ = int(not self.solution_.status.ended_well)
         readings = [free_and_bounded(m.solution.alpha, m.lower, m.upper) for m in machines]
         self.free_ = one_or_all([m.rows[free] for m, (free, _) in zip(machines, readings, strict=True)])
         self.bounded_ = one_or_all([m.rows[bounded] for m, (_, bounded) in zip(machines, readings, strict=True)])
@@ -267,7 +267,7 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
 
     def _warn_if_unfinished(self) -> None:
         solution = self.solution_
-        if solution.status is Status.CONVERGED:
+        if solution.status.ended_well:
             return
         worst = solution.worst if isinstance(solution, Solutions) else solution
         machines = f"a machine (of {len(solution)})" if isinstance(solution, Solutions) else type(self).__name__

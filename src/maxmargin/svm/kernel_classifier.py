@@ -131,7 +131,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             dual = pair_layout(lines, data.position, support, k)
         else:
             dual = np.stack([machine.coefficients[support] for machine in machines])
-        self.n_iter_ = np.array([machine.solution.n_iter for machine in machines])
+        self.n_iter_ = np.array([max(1, machine.solution.n_iter) for machine in machines])
         self._store_machines(data.space, kernel, support, dual, machines, watch)
         self.certificate_ = self._certificate(machines, n)
 

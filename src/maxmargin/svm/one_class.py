@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -24,6 +25,8 @@ from maxmargin.svm.machines import Task, was_interrupted
 from maxmargin.svm.nu import check_nu, zero_to_cost
 
 UNEQUAL = 1e-12  # relative: values k(x, x) that differ by more are not the same
+BLURRED = 1e-3  # of a threshold: so far apart a converged fit may leave rows that lie on the border
+ON_THE_BORDER = 1e-12  # of a threshold: what rounding of scores may do
 
 
 class KernelNovelty(OutlierMixin, KernelMachine):
@@ -34,8 +37,8 @@ class KernelNovelty(OutlierMixin, KernelMachine):
     def _check_rows(self, rows: KernelRows, kernel: Kernel) -> None:
         """Whether this machine can learn from these rows."""
 
-    def _store_shape(self, machine: Machine, rows: KernelRows) -> None:
-        """Set what is this machine's own; its support vectors are known already."""
+    def _store_shape(self, machine: Machine, rows: KernelRows, border: Vector) -> None:
+        """Set what is this machine's own; ``border`` are the sums Σ_j alpha_j k(x_j, x) of the rows on the border."""
         raise NotImplementedError
 
     @with_callbacks
@@ -79,9 +82,9 @@ class KernelNovelty(OutlierMixin, KernelMachine):
     def _keep(self, space: Any, kernel: Kernel, machine: Machine, rows: KernelRows, watch: Any) -> None:
         support = np.flatnonzero(machine.solution.w)
         self.n_support_ = np.array([len(support)], dtype=np.int32)
-        self.n_iter_ = int(machine.solution.n_iter)
+        self.n_iter_ = max(1, int(machine.solution.n_iter))
         self._store_machines(space, kernel, support, machine.coefficients[support][None], [machine], watch)
-        self._store_shape(machine, rows)
+        self._store_shape(machine, rows, self._sums_of(space.X[self.free_])[:, 0])
         self.certificate_ = self._claim(machine.solution, kernel)
 
     def _range(self, problem: Any) -> tuple[Vector, Vector]:
@@ -115,6 +118,24 @@ class KernelNovelty(OutlierMixin, KernelMachine):
     def predict(self, X: Any) -> NDArray[np.intp]:
         """1 for rows inside, their border included, and −1 for outliers."""
         return np.where(self.decision_function(X) >= 0.0, 1, -1).astype(np.intp)
+
+
+def border_inside(threshold: float, values: Vector) -> float:
+    """The threshold, so little lower that it leaves no value of a row on the border below it.
+
+    Such rows are inside, whatever rounding says; so the outliers are those that ν allows. Values that are farther away
+    are not of a fit that converged, and stay where they are.
+
+    Examples
+    --------
+    >>> border_inside(1.0, np.array([1.0 + 1e-9, 1.0 - 1e-9])) < 1.0 - 1e-9
+    True
+    >>> border_inside(1.0, np.array([0.5]))
+    1.0
+    """
+    near = values[np.abs(values - threshold) <= BLURRED * abs(threshold)]
+    lowest = min(threshold, float(near.min(initial=threshold)))
+    return lowest - ON_THE_BORDER * abs(threshold) if len(near) else threshold
 
 
 class OneClassSVM(KernelNovelty):
@@ -162,7 +183,7 @@ class OneClassSVM(KernelNovelty):
     Notes
     -----
     *Guarantees.* No (w, ρ) has an objective below ``certificate_.dual`` (weak duality). A weight of k equals k
-    repetitions of a row.
+    repetitions of a row. Rows on the border are inside; ``offset_`` differs from ``solution_.rho`` by what that takes.
 
     References
     ----------
@@ -212,8 +233,8 @@ class OneClassSVM(KernelNovelty):
         self.n_threads = n_threads
         self.warm_start = warm_start
 
-    def _store_shape(self, machine: Machine, rows: KernelRows) -> None:
-        self.offset_ = np.array([float(machine.solution.rho)])
+    def _store_shape(self, machine: Machine, rows: KernelRows, border: Vector) -> None:
+        self.offset_ = np.array([border_inside(float(machine.solution.rho), border)])
         self.intercept_ = -self.offset_
 
     @property
@@ -268,7 +289,7 @@ class SVDD(KernelNovelty):
     Notes
     -----
     *Guarantees.* No ball has an objective below ``certificate_.dual`` (weak duality). A weight of k equals k
-    repetitions of a row.
+    repetitions of a row. Rows on the sphere are inside.
 
     References
     ----------
@@ -331,12 +352,13 @@ class SVDD(KernelNovelty):
     def _scale(self, solution: Any) -> float:
         return 1.0 / float(solution.alpha.sum())
 
-    def _store_shape(self, machine: Machine, rows: KernelRows) -> None:
-        support = rows.diagonal[self.support_]
-        self._own_value = float(support[0])  # of every row, where the kernel is precomputed
+    def _store_shape(self, machine: Machine, rows: KernelRows, border: Vector) -> None:
+        own = rows.diagonal
+        self._own_value = float(own[self.support_[0]])  # of every row, where the kernel is precomputed
         self._centre_square = float(self._dense_dual[0] @ self._support_products()[:, 0])
         radius_square = self._centre_square - 2.0 * machine.scale * float(machine.solution.rho)
-        self.radius_ = float(np.sqrt(max(0.0, radius_square)))
+        distances = own[self.free_] - 2.0 * border + self._centre_square
+        self.radius_ = math.sqrt(max(0.0, -border_inside(-radius_square, -distances)))
         self.offset_ = np.array([-(self.radius_**2)])
 
     def _own(self, X: Any) -> Any:

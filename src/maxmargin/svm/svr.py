@@ -84,7 +84,7 @@ class KernelRegressor(RegressorMixin, KernelMachine):
     def _store_regression(self, target: Vector, machine: Machine, support: Any) -> None:
         self.intercept_ = np.array([machine.solution.b])
         self.n_support_ = np.array([len(support)], dtype=np.int32)
-        self.n_iter_ = int(machine.solution.n_iter)
+        self.n_iter_ = max(1, int(machine.solution.n_iter))
         self._support_targets, self._half_width = target[support], self._tube(machine.solution)
 
     def _beyond(self, scores: Vector) -> Vector:
