@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Any
 
 from benchmarks import datasets, kernel_data, solvers
-from benchmarks.child import Answer, Task, Worker
+from benchmarks.child import DONE, FAILED, TIME_LIMIT, Answer, Task, Worker
 from benchmarks.datasets import Dataset
 from benchmarks.forms import REGRESSION, SEVERAL, Form
 from benchmarks.kernel_data import Cell
@@ -21,6 +21,7 @@ from benchmarks.solvers import Setting
 
 Fit = dict[str, Any]
 MOST_TEST_ROWS = 10_000  # that are predicted
+NEVER = {DONE: "never at any tol", TIME_LIMIT: "never in time"}  # how a sweep ended that did not meet its target
 ARRAYS = ("support", "n_support")  # of an answer: not for the record
 
 
@@ -108,7 +109,8 @@ class Race:
                 best = fit
         if best is None:
             gaps = [rung["gap"] for rung in rungs if rung["gap"] is not None]
-            return {"outcome": "never", "seconds": None, "gap": min(gaps, default=None), "rungs": rungs}
+            outcome = NEVER.get(fit["outcome"], fit["outcome"])
+            return {**fit, "outcome": outcome, "seconds": None, "gap": min(gaps, default=None), "rungs": rungs}
         again = self._at(who, best["tol"])
         return {
             **(again if again["seconds"] is not None and again["seconds"] < best["seconds"] else best),
@@ -132,7 +134,7 @@ class Race:
         if fastest.w is None:
             return fit
         if "support" not in fastest.details:
-            return {**fit, "outcome": "failed", "seconds": None}
+            return {**fit, "outcome": FAILED, "seconds": None}
         data, details = self._data, fastest.details
         found = parts(fastest.w, details["support"], details["n_support"], data.y, data.n_classes)
         epsilon = self._form.epsilon if self._form.regression else None

@@ -6,10 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from benchmarks.child import TIME_LIMIT
 from benchmarks.kernel_peers import OURS
+from benchmarks.kernel_race import NEVER
 from benchmarks.ratios import geometric_mean
 
 Row = Mapping[str, Any]
+CONVERGED = "CONVERGED"
+ROUNDING = 1e-11  # of a relative gap, by our formula
 
 
 class Table:
@@ -66,16 +70,23 @@ class Table:
             fits_ms = f"{1e3 * fit['seconds']:.3g}, {1e3 * fit['seconds_again']:.3g} ms{beside['seconds_again']}"
             return f"{fits_ms}; {1e6 * fit['one_row_seconds']:.3g} µs{beside['one_row_seconds']}; {fit['gap']:.0e}"
         tol = f"; tol={fit['tol']:g}" if self.mode == "equal" else ""
-        slow = "" if fit.get("accelerated", True) else "; not accelerated"
-        return f"{fit['seconds']:.3g} s, {fit['gap']:.0e}{beside['seconds']}{tol}{slow}"
+        return f"{fit['seconds']:.3g} s, {fit['gap']:.0e}{beside['seconds']}{tol}{doubts(fit)}"
 
     def _unfinished(self, fits: Mapping[str, Any], fit: Mapping[str, Any]) -> str:
-        if fit["outcome"] == "never":
-            return "never" + ("" if fit["gap"] is None else f", best gap {fit['gap']:.0e}")
-        if fit["outcome"] != "time limit":
+        if fit["outcome"] in NEVER.values():
+            return fit["outcome"] + ("" if fit["gap"] is None else f", best gap {fit['gap']:.0e}")
+        if fit["outcome"] != TIME_LIMIT:
             return f"{fit['outcome']} {str(fit.get('error', ''))[:60]}".rstrip()
         ours = fits[OURS]["seconds"] if OURS in fits else None
         return f"> {self.limit:g} s" + ("" if not ours else f" (> {self.limit / ours:.3g}×)")
+
+
+def doubts(fit: Mapping[str, Any]) -> str:
+    """What else must be said of a fit: it ended early, its true gap is above what it claims, it is not what it says."""
+    notes = [] if fit.get("status", CONVERGED) == CONVERGED else [f"{fit['status']} at {fit['certified_gap']:.0e}"]
+    notes += ["ABOVE ITS CLAIM"] if fit["gap"] > fit.get("certified_gap", math.inf) + ROUNDING else []
+    notes += [] if fit.get("accelerated", True) else ["not accelerated"]
+    return "".join(f"; {note}" for note in notes)
 
 
 def ratio(fits: Mapping[str, Any], who: str, measure: str) -> float:

@@ -112,6 +112,8 @@ class Solution:
     gap : primal − dual, relative as in :func:`relative_gap`.
     status : why the solver stopped.
     solver, reason : which solver ran, and why it was chosen.
+    stretch : of a machine with a kernel, how much longer w is than the sum over ``alpha``: a little more than 1 where
+        rounding would otherwise put a price on rows that are on the margin.
     """
 
     w: Vector
@@ -128,6 +130,7 @@ class Solution:
     solver: str
     reason: str
     penalty: str = "l2"
+    stretch: float = 1.0
 
     @property
     def absolute_gap(self) -> float:

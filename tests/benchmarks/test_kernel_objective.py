@@ -10,12 +10,12 @@ from sklearn.metrics.pairwise import linear_kernel, polynomial_kernel, rbf_kerne
 from sklearn.svm import SVC, SVR
 
 from benchmarks import kernel, kernel_data, solvers
-from benchmarks.child import DONE, TIME_LIMIT, Answer
+from benchmarks.child import DONE, TIME_LIMIT, Answer, failed
 from benchmarks.kernel_data import CELLS, Cell
 from benchmarks.kernel_objective import Kernel, best_bias, feasible, gap, parts, scale, worst
 from benchmarks.kernel_peers import LADDER, OURS, PEERS
 from benchmarks.kernel_race import Race, absent
-from benchmarks.kernel_report import Table, ratio
+from benchmarks.kernel_report import Table, doubts, ratio
 from tests.oracles import Form
 
 N = 40
@@ -183,11 +183,13 @@ def test_support_vectors_that_do_not_stand_class_by_class_are_refused():
 
 @pytest.mark.parametrize(("data", "C"), [("blobs-90x3x3", 1.0), ("line-70x3", 1.0)])
 def test_a_cell_from_end_to_end(data, C):
-    with Race(["sklearn_svc"], "rbf", 60.0, 1) as race:
+    with Race([OURS, "sklearn_svc"], "rbf", 60.0, 1) as race:
         row = race.run("default", Cell(data, C), None)
-    fit = row["fits"]["sklearn_svc"]
-    assert fit["outcome"] == "done"
-    assert 0.0 < fit["gap"] < 0.01
+    ours, fit = row["fits"][OURS], row["fits"]["sklearn_svc"]
+    assert ours["outcome"] == fit["outcome"] == "done"
+    assert 1e-6 < fit["gap"] < 0.01
+    assert ours["gap"] <= 1e-6
+    assert doubts(ours) == ""
     assert "support" not in fit
     assert row["kernel"]["gamma"] == scale(kernel_data.load(data).X)
 
@@ -213,7 +215,7 @@ def test_a_peer_is_swept_until_its_true_gap_meets_the_target(monkeypatch):
         rung["seconds"] for rung in fit["rungs"] if rung["gap"] is not None and rung["gap"] <= 1e-4
     )
     assert [rung["tol"] for rung in never["rungs"]] == list(LADDER)
-    assert never["outcome"] == "never"
+    assert never["outcome"] == "never at any tol"
     assert never["seconds"] is None
     assert never["gap"] == min(rung["gap"] for rung in never["rungs"])
 
@@ -249,8 +251,24 @@ def test_a_fit_that_does_not_end_or_fails_is_said_so():
     assert "| 2 s, 1e-07 | > 30 s (> 15×) |" in table.line({**row, "fits": fits})
     fits["sklearn_svc"] = {"outcome": "failed", "seconds": None, "gap": None, "error": "no such kernel"}
     assert "| failed no such kernel |" in table.line({**row, "fits": fits})
-    fits["sklearn_svc"] = {"outcome": "never", "seconds": None, "gap": 0.02}
-    assert "| never, best gap 2e-02 |" in table.line({**row, "fits": fits})
+    fits["sklearn_svc"] = {"outcome": "never in time", "seconds": None, "gap": 0.02}
+    assert "| never in time, best gap 2e-02 |" in table.line({**row, "fits": fits})
+
+
+def test_a_sweep_whose_first_fit_fails_says_why(monkeypatch):
+    monkeypatch.setattr(Race, "_fit", lambda *_: failed("no such kernel"))
+    with Race(["sklearn_svc"], "rbf", 60.0, 1) as race:
+        row = race.run("equal", Cell("tall-80x3"), 1e-4)
+    assert row["fits"]["sklearn_svc"]["outcome"] == "failed"
+    assert "| failed no such kernel |" in Table("equal", ["sklearn_svc"], 60.0, 1e-4).line(row)
+
+
+def test_doubts_are_said():
+    fine = {"gap": 1e-7, "status": "CONVERGED", "certified_gap": 2e-7}
+    assert doubts(fine) == doubts({"gap": 1e-2}) == ""
+    assert doubts({**fine, "status": "NUMERICAL_LIMIT"}) == "; NUMERICAL_LIMIT at 2e-07"
+    assert doubts({**fine, "gap": 3e-7}) == "; ABOVE ITS CLAIM"
+    assert doubts({"gap": 1e-2, "accelerated": False}) == "; not accelerated"
 
 
 def test_ratios_are_a_peers_seconds_over_ours():

@@ -30,6 +30,7 @@ Vector = NDArray[np.float64]
 Chosen = NDArray[np.intp]
 
 TESTED = 1000  # support rows whose Gram matrix is tested, where nobody knows that it is positive semidefinite
+MOST_STRETCH = 1.5  # more explains no rounding
 NO_GAP = "the kernel is not positive semidefinite: this is a stationary point at best, and no gap is known"
 
 
@@ -38,7 +39,7 @@ class ExpansionCertificate(Claim):
     """A claim about a kernel machine, with its proof: multipliers that are both the function and a dual point.
 
     ``kernel`` is a structure of :mod:`~maxmargin.certificates.kernel_structure`; of a precomputed one, X is the matrix
-    of all values. The function is Σ a_i k(x, x_i) + intercept, where a_i is alpha_i times the row's sign.
+    of all values. The function is stretch Σ a_i k(x, x_i) + intercept, where a_i is alpha_i times the row's sign.
 
     Notes
     -----
@@ -65,6 +66,7 @@ class ExpansionCertificate(Claim):
     """
 
     kernel: Structure
+    stretch: float = 1.0
 
     compares_rows: ClassVar[bool] = True
 
@@ -95,7 +97,7 @@ class ExpansionCertificate(Claim):
         )
 
     def _numbers(self) -> tuple[Any, ...]:
-        return self.intercept, self.alpha
+        return self.intercept, self.alpha, self.stretch
 
     def _values(self) -> tuple[float, ...]:
         if not self._indefinite:
@@ -105,7 +107,7 @@ class ExpansionCertificate(Claim):
     def _problem(self, labels: NDArray[Any], weight: Vector, checks: Checks) -> Any:
         if not checks.note("kernel", known(self.kernel), f"there is no kernel {self.kernel!r:.80}"):
             return None
-        plain = self.penalty == "l2" and not self.joint
+        plain = self.penalty == "l2" and not self.joint and 1.0 <= self.stretch <= MOST_STRETCH
         if not checks.note("loss", plain, f"no expansion has loss {self.loss!r} with penalty {self.penalty!r}"):
             return None
         return super()._problem(labels, weight, checks)
@@ -134,7 +136,7 @@ class Recomputed:
     def __init__(self, claim: ExpansionCertificate, terms: Terms, support: Support, chosen: Chosen | None) -> None:
         self.claim, self.terms, self.support, self.chosen = claim, terms, support, chosen
         self.b = float(claim.intercept)
-        self.sums = ExpansionSums(terms, self.b, definite=not claim._indefinite)
+        self.sums = ExpansionSums(terms, self.b, definite=not claim._indefinite, stretch=claim.stretch)
         self.most_sums, self.most_f, self.most_square, self.farthest_row, self.columns = 0.0, 0.0, 0.0, 0.0, 0
 
     def add(self, block: Block) -> None:
@@ -181,6 +183,7 @@ class Recomputed:
         of_residual = off + 8.0 * UNIT * (self.most_f + abs(self.b) + float(np.abs(terms.target).max(initial=0.0)))
         of_square = (off * support.total + 64.0 * UNIT * abs(sums.square.high)) * NEARLY
         losses = sums.losses.high
+        of_residual *= claim.stretch
         above = 0.0 if terms.hard else terms.loss_above(losses, FARTHEST * of_residual) - losses
         above += FARTHEST * (0.5 * of_square + 16.0 * UNIT * (abs(claim.primal) + losses))
         below = 0.5 * of_square + terms.gain_lost(claim.dual, claim.alpha, abs(sums.square.high))

@@ -26,18 +26,18 @@ NO_COLUMNS = np.empty(0)  # of w, which has no coordinates
 class ExpansionSums:
     """Both objectives, some rows at a time; ``factor`` widens what rounding may add.
 
-    ``definite`` says that q cannot be negative.
+    ``definite`` says that q cannot be negative; the hyperplane is ``stretch`` times w.
     """
 
-    def __init__(self, terms: Terms, b: float, *, definite: bool, factor: float = 1.0) -> None:
-        self.terms, self.b, self.definite, self.factor = terms, b, definite, factor
+    def __init__(self, terms: Terms, b: float, *, definite: bool, factor: float = 1.0, stretch: float = 1.0) -> None:
+        self.terms, self.b, self.definite, self.factor, self.stretch = terms, b, definite, factor, stretch
         self.least, self.most, self.gain = Total(factor), Total(factor), Total(factor)
         self.balance, self._square = Total(factor), Total(factor)
 
     def add(self, alpha: Vector, scores: Approximate, part: slice) -> None:
         """The multipliers of some rows and their scores without the bias, with a bound on the error of each."""
         terms, a = self.terms, self.terms.coefficients(alpha, part)
-        low, high = terms.loss_terms(self.b, scores, part, factor=self.factor)
+        low, high = terms.loss_terms(self.b, self._stretched(scores), part, factor=self.factor)
         self.least.add(low)
         self.most.add(high)
         self.gain.add(*terms.gain_terms(alpha, part))
@@ -45,6 +45,12 @@ class ExpansionSums:
         products = a * scores.value
         off = float(np.abs(a) @ scores.off) + 2.0 * UNIT * float(np.abs(products).sum())
         self._square.add(products, off * NEARLY)
+
+    def _stretched(self, scores: Approximate) -> Approximate:
+        if self.stretch == 1.0:
+            return scores
+        value = self.stretch * scores.value
+        return Approximate(value, self.stretch * scores.off * NEARLY + 2.0 * UNIT * np.abs(value))
 
     @property
     def square(self) -> Interval:
@@ -58,7 +64,12 @@ class ExpansionSums:
 
     @property
     def primal(self) -> Interval:
-        return self.terms.penalties(NO_COLUMNS, self.b, factor=self.factor) + self.losses + self.square.times(0.5)
+        half = self.square.times(0.5)
+        if self.stretch != 1.0:
+            by, several = self.stretch * self.stretch, 4.0 * UNIT
+            ends = by * half.low, by * half.high
+            half = Interval(ends[0] - several * abs(ends[0]), ends[1] + several * abs(ends[1]))
+        return self.terms.penalties(NO_COLUMNS, self.b, factor=self.factor) + self.losses + half
 
     @property
     def dual(self) -> Interval:
@@ -70,6 +81,7 @@ class ExpansionSums:
 def expansion_claim(
     terms: Terms, structure: Structure, alpha: Vector, b: float, f: Vector, sums: Vector, sizes: RowSizes, *,
     definite: bool = True, additions: int | None = None, moved: float = 0.0, factor: float = CAREFUL,
+    stretch: float = 1.0,
 ) -> tuple[float, float]:  # fmt: skip
     """The strongest claim (primal, dual) that a certificate confirms, about multipliers that are feasible exactly.
 
@@ -84,6 +96,8 @@ def expansion_claim(
     sizes : of all rows, as the values in ``f`` were computed.
     definite : whether the kernel is positive semidefinite, or taken to be.
     additions : the most additions that a term of ``f`` takes part in; by default the number of support rows.
+    stretch : what the hyperplane is longer by than the sum over the multipliers. Little more than 1, it takes rows on
+        the margin so far beyond it that rounding does not put a price on them.
     moved : Σ |change| of the multipliers since ``f`` was computed, as they were made feasible.
 
     Examples
@@ -100,7 +114,7 @@ def expansion_claim(
     a = np.abs(alpha)
     n_support = int(np.count_nonzero(a)) if additions is None else additions
     off = score_off(structure, sizes, sums, float(a.sum()), n_support, moved=moved)
-    scores, found = Approximate(f, off), ExpansionSums(terms, b, definite=definite, factor=factor)
+    scores, found = Approximate(f, off), ExpansionSums(terms, b, definite=definite, factor=factor, stretch=stretch)
     with np.errstate(over="ignore", invalid="ignore"):
         for part in chunks(len(alpha)):
             found.add(alpha[part], scores.of(part), part)

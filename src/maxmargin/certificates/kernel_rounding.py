@@ -23,6 +23,7 @@ from maxmargin.certificates.rounding import ELEMENTARY, NEARLY, TINY, UNIT, VANI
 Vector = NDArray[np.float64]
 
 STRIP = 512  # values that are summed up before their sum is added to those of others
+PIECE = 32  # values of a strip that are added in any order, before the sums of pieces are added
 FUNCTION = (2.0 * ELEMENTARY + 2.0) * UNIT  # of exp, a power or tanh
 COARSE = 0.5  # a logarithm known no better says nothing: the value is then only known to be between 0 and 1
 CALLED = 8.0  # times the roundings of a product: what values of a callable may be off by
@@ -70,14 +71,25 @@ class Wrong:
 
 
 def strips(n: int) -> int:
-    """The most additions that a term of a sum by strips takes part in.
+    """The most additions that a term of a sum by strips takes part in: in its piece, in its strip, and of strips.
 
     Examples
     --------
-    >>> strips(100), strips(51200)
-    (101, 612)
+    >>> strips(20), strips(512), strips(51200)
+    (21, 49, 148)
     """
-    return min(n, STRIP) + -(-n // STRIP)
+    return min(n, PIECE + STRIP // PIECE) + -(-n // STRIP)
+
+
+def sums_of_strip(values: Vector, factors: Vector) -> Vector:
+    """Σ_j values_ij factors_j of at most a strip, every term in few additions."""
+    n, size = values.shape
+    whole = size - size % PIECE
+    pieces = values[:, :whole].reshape(n, -1, PIECE)
+    found = np.einsum("isk,sk->is", pieces, factors[:whole].reshape(-1, PIECE)).sum(axis=1)
+    if whole < size:
+        found = found + np.einsum("ij,j->i", values[:, whole:], factors[whole:])
+    return np.asarray(found)
 
 
 def score_off(

@@ -24,6 +24,7 @@ from maxmargin.certificates.kernel_rounding import (
     blur,
     score_off,
     strips,
+    sums_of_strip,
     value_off,
 )
 from maxmargin.certificates.kernel_structure import GIVEN, Structure, names_in, nowhere_negative, parts_of
@@ -280,8 +281,8 @@ class Support:
             left = self._side(block.X[part], at[part])
             apart[part] = np.where(left.near, 0.0, left.apart)
             for strip, values in self._strips(left):
-                f[part] += np.einsum("ij,j->i", values, self.a[strip])
-                sums[part] += np.einsum("ij,j->i", values if self.positive else np.abs(values), size[strip])
+                f[part] += sums_of_strip(values, self.a[strip])
+                sums[part] += sums_of_strip(values if self.positive else np.abs(values), size[strip])
         columns = max(self.columns, block.longest_row)
         sizes = RowSizes(columns, squares_of(block.X), self.largest, apart, given=self.given)
         off = score_off(self.structure, sizes, sums, self.total, strips(len(self.a)))

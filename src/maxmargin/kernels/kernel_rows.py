@@ -255,7 +255,7 @@ class KernelRows:
 
 
 def symmetric_rows(rows: Rows, kernel: Kernel) -> Rows:
-    """A precomputed matrix as it is where it is exactly symmetric, a copy with one triangle mirrored where it nearly is."""
+    """A precomputed matrix: as it is if it is exactly symmetric, else with one triangle mirrored, if it nearly is."""
     if rows.n != rows.d or rows.sparse:
         return Rows.of(kernel.gram(rows))  # which says what is wrong with the shape
     X = rows.X

@@ -21,7 +21,9 @@ import numpy as np
 import scipy.linalg.lapack as lapack
 from numpy.typing import NDArray
 
+from maxmargin.certificates import NotSeparableError, judge_separability
 from maxmargin.errors import InputError
+from maxmargin.kernels import Linear
 from maxmargin.kernels.kernel_rows import KernelRows
 from maxmargin.problem import Problem
 from maxmargin.process import blas_guard
@@ -29,7 +31,7 @@ from maxmargin.runtime import Execution, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.free_set import LowRank
 from maxmargin.solvers.kernel_claims import expansion_stated
-from maxmargin.solvers.run import STOPPED, Run, Settings, Solver, Start, settled
+from maxmargin.solvers.run import STOPPED, Run, Settings, Solver, Start, handed_on, settled
 from maxmargin.space import Rows
 
 Vector = NDArray[np.float64]
@@ -76,7 +78,7 @@ class ByFactor(Settings):
             for sharper in SHARPER:
                 answer = self.make(linear, self.tol * INNER_TOL * sharper).solve(linear, start=begin, watch=watch)
                 if answer.status is Status.INFEASIBLE:
-                    return replace(answer, w=np.zeros(problem.n_rows), alpha=np.zeros(problem.n_rows))
+                    refuse_inseparable(part, rows, live, problem.n_rows)
                 better = self.stated(part, live, problem.n_rows, answer, run.sure)
                 found = better if found is None or better.gap < found.gap else found
                 begin = answer.alpha
@@ -88,7 +90,9 @@ class ByFactor(Settings):
         return found
 
     def rows_of(self, space: KernelRows, how: Execution) -> Rows:
-        """L."""
+        """L: of the linear kernel the rows themselves."""
+        if isinstance(space.kernel, Linear):
+            return space.rows
         if self.rank is not None:
             return Rows.of(partial_factor(space, self.rank, how), how.n_threads)
         return Rows.of(factor(space, how), how.n_threads)
@@ -103,13 +107,14 @@ class ByFactor(Settings):
         elif part.bias.free:
             interval = part.loss.best_bias(f, part.y, part.cost, answer.b)
             b = 0.5 * (interval[0] + interval[1])
-        found = expansion_stated(part, alpha, b, f, sizes)
+        found = expansion_stated(part, alpha, b, f, sizes, self.tol)
         full = np.zeros(n)
         full[live] = found.alpha
         c = np.zeros(n)
-        c[live] = part.sign * found.alpha
+        c[live] = found.stretch * part.sign * found.alpha
         return replace(
-            answer, w=c, alpha=full, b=b, bias_interval=interval, primal=found.primal, dual=found.dual, gap=found.gap,
+            answer, w=c, alpha=full, b=found.b, stretch=found.stretch,
+            bias_interval=interval, primal=found.primal, dual=found.dual, gap=found.gap,
             status=settled(answer.status, found.gap, self.tol), solver=self.name,
             reason=f"{self.reason}; {answer.solver} on the rows of a factor",
         )  # fmt: skip
@@ -117,10 +122,7 @@ class ByFactor(Settings):
     def polished(self, problem: Problem, found: Solution, watch: Watch) -> Solution:
         """Goes on where the factor was not near enough."""
         assert self.polish is not None
-        last = self.polish.solve(problem, start=found, watch=watch)
-        best = last if last.gap <= found.gap else replace(found, status=last.status)
-        reason = f"{found.reason}; after a gap of {found.gap:.0e} {last.solver} took over"
-        return replace(best, reason=reason, n_iter=found.n_iter + last.n_iter, seconds=last.seconds)
+        return handed_on(found, self.polish.solve(problem, start=found, watch=watch))
 
 
 def factor(space: KernelRows, how: Execution) -> Vector:
@@ -158,6 +160,51 @@ def partial_factor(space: KernelRows, rank: int, how: Execution) -> NDArray[np.f
 
     near = LowRank(lambda v: v, columns, space.diagonal, min(rank, space.n))
     return np.ascontiguousarray(near.B, dtype=np.float32)
+
+
+def refuse_inseparable(part: Problem, rows: Rows, live: NDArray[np.intp], n_rows: int) -> None:
+    """The error that says why there is no hard margin, with its proof where one can be had."""
+    space, labels = part.space, part.y > 0.0
+    assert isinstance(space, KernelRows)
+    twins = opposite_twins(space, labels)
+    if twins is not None:
+        proof = judge_separability(twin_rows(space, twins), labels[twins])
+        among = live[twins]
+    else:
+        proof, among = judge_separability(rows.X, labels, max_seconds=60.0), live
+    if proof.separable is False:
+        where = tuple(among[list(proof.rows)].tolist())
+        exactly = twins is not None or isinstance(space.kernel, Linear)
+        why = "their means coincide" if exactly else "their means coincide in the kernel's space, but for rounding"
+        raise NotSeparableError(
+            "C=inf asks for a function without any slack, but the classes cannot be separated: under convex weights on "
+            f"{len(where)} rows {why} (error.proof has them). Use a finite C.",
+            replace(proof, rows=where, n_rows=n_rows),
+        )
+    raise InputError(
+        "C=inf asks for a function without any slack. None was found, and the proof that there is none could not be "
+        "computed: the classes nearly touch in the kernel's space. Scale the columns, or use a finite C."
+    )
+
+
+def opposite_twins(space: KernelRows, labels: NDArray[np.bool_]) -> NDArray[np.intp] | None:
+    """Two equal rows of different classes, which no kernel separates; None if there are none."""
+    if space.is_given:
+        return None
+    X = space.X
+    first: dict[bytes, int] = {}
+    for i in range(space.n):
+        row = X[[i]].toarray() if space.sparse else X[i]
+        key = (np.asarray(row, dtype=np.float64) + 0.0).tobytes()  # −0 is 0
+        j = first.setdefault(key, i)
+        if labels[i] != labels[j]:
+            return np.array([j, i])
+    return None
+
+
+def twin_rows(space: KernelRows, twins: NDArray[np.intp]) -> Vector:
+    some = space.X[twins]
+    return np.asarray(some.toarray() if space.sparse else some, dtype=np.float64)
 
 
 def stretched(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from maxmargin.errors import InputError
+from maxmargin.kernels import Linear
 from maxmargin.problem import Problem
 from maxmargin.solvers.by_factor import ByFactor
 from maxmargin.solvers.choice import make_solver
@@ -13,6 +14,8 @@ from maxmargin.solvers.pair_steps import PairSteps
 from maxmargin.solvers.run import Solver
 from maxmargin.solvers.textbook import Adatron, TextbookSMO
 
+PAIRS = "steps on pairs, and Newton's method on the free multipliers"
+MOST_RELAYED = 2000  # rows up to which a factor may help where slopes in float64 are too rough
 LANDMARKS = 1000  # rows whose columns of the kernel matrix make a partial factor
 
 KERNEL_SOLVERS = ("pair_steps", "interior_point", "nystrom", "adatron", "smo_textbook")
@@ -30,10 +33,16 @@ def make_kernel_solver(
     options: dict[str, Any] = {"tol": tol, "max_iter": max_iter, "n_threads": n_threads}
     boxed = isinstance(problem, NuProblem) or (problem.loss.has_box and not problem.hard)
     if name == "auto":
-        reason = "steps on pairs, and Newton's method on the free multipliers"
-        if boxed:
-            return PairSteps(reason=reason, **options)
-        return by_factor(problem, "auto", "the dual is no box", seed, **options)
+        if isinstance(problem, NuProblem):
+            return PairSteps(reason=PAIRS, **options)
+        if isinstance(problem.space.kernel, Linear):
+            return by_factor(problem, "auto", "the rows themselves are a factor", seed, **options)
+        if not boxed:
+            return by_factor(problem, "auto", "the dual is no box", seed, **options)
+        follower = None
+        if problem.n_rows <= MOST_RELAYED and problem.space.kernel.is_positive:
+            follower = by_factor(problem, "interior_point", "", seed, **options)
+        return PairSteps(reason=PAIRS, follower=follower, **options)
     if isinstance(problem, NuProblem) and name != "pair_steps":
         raise InputError(f"solver={name!r} is not for machines with nu; use 'auto' or 'pair_steps'")
     if name == "interior_point":

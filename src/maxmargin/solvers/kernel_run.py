@@ -46,14 +46,15 @@ class KernelRun(Run):
         if status in (Status.INTERRUPTED, Status.TIME_LIMIT, Status.ITERATION_LIMIT) or self.best is None:
             self.descent.settle(sure=True)
         point: KernelPoint = self.best
-        found, definite = self.task.stated(point, definite=self.definite), self.definite
+        found, definite = self.task.stated(point, self.tol, definite=self.definite), self.definite
         if definite:
             status = settled(status, found.gap, self.tol)
         elif status is Status.CONVERGED:
             status = Status.STATIONARY
         self.note(found.gap, "certified", certified=True)
         return self.task.solution(
-            point, w=self.spread(self.task.sign * found.alpha), b=point.b, alpha=self.spread(found.alpha),
+            point, w=self.spread(found.stretch * self.task.sign * found.alpha), b=found.b,
+            stretch=found.stretch, alpha=self.spread(found.alpha),
             primal=found.primal, dual=found.dual if definite else math.nan, gap=found.gap, status=status,
             history=self.history, n_iter=self.n_iter, seconds=self.watch.seconds, bias_interval=point.bias_interval,
             solver=self.settings.name, reason=self.settings.reason,

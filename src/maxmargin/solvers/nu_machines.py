@@ -20,14 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from maxmargin.certificates.kernel_rounding import strips
+from maxmargin.certificates.kernel_rounding import value_off
 from maxmargin.certificates.nu import NuTerms, nu_claim, nu_terms
-from maxmargin.certificates.rounding import UNIT
 from maxmargin.kernels.kernel_rows import KernelRows
 from maxmargin.runtime import Execution
 from maxmargin.solution import Solution, relative_gap
-from maxmargin.solvers.claims import Stated, balanced_exactly
-from maxmargin.solvers.kernel_claims import sizes_of
+from maxmargin.solvers.claims import balanced_exactly
+from maxmargin.solvers.kernel_claims import StatedExpansion, additions_of, sizes_of
 from maxmargin.solvers.kernel_point import KernelPoint
 
 Vector = NDArray[np.float64]
@@ -187,7 +186,7 @@ class NuDual:
 
     # --- what is claimed --------------------------------------------------------------------------------------
 
-    def stated(self, point: KernelPoint, *, definite: bool) -> Stated:
+    def stated(self, point: KernelPoint, tol: float, *, definite: bool) -> StatedExpansion:
         """The claim about a point with exact scores."""
         problem, space = self.problem, self.space
         assert point.sizes is not None
@@ -199,13 +198,15 @@ class NuDual:
         )
         own = own_off = None
         if self.kind == "ball":
-            own, several = space.diagonal, 4.0 * (space.facts.longest_row + 16.0)
-            own_off = several * UNIT * np.maximum(np.abs(own), 1.0)
+            own, sizes = space.diagonal, sizes_of(space, alpha)
+            own_off = value_off(space.kernel.structure(), replace(sizes, largest=sizes.squares, centred=0.0), own)
         primal, dual = nu_claim(
             terms, space.kernel.structure(), alpha, point.b, point.scores, point.sizes, sizes_of(space, alpha), own=own,
-            own_off=own_off, definite=definite, additions=strips(int(np.count_nonzero(alpha))), moved=moved,
+            own_off=own_off, definite=definite, moved=moved,
+            additions=additions_of(space, int(np.count_nonzero(alpha))),
         )  # fmt: skip
-        return Stated(alpha, primal, dual, relative_gap(primal, dual, 0.0) if definite else math.nan)
+        gap = relative_gap(primal, dual, 0.0) if definite else math.nan
+        return StatedExpansion(alpha, primal, dual, gap, point.b)
 
     def solution(self, point: KernelPoint, **fields: Any) -> NuSolution:
         """What the solver answers."""

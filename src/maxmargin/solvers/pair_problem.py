@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 from maxmargin.kernels.kernel_rows import KernelRows
 from maxmargin.problem import Problem
 from maxmargin.solution import Solution
-from maxmargin.solvers.claims import Stated
-from maxmargin.solvers.kernel_claims import expansion_stated
+from maxmargin.solvers.kernel_claims import StatedExpansion, expansion_stated
 from maxmargin.solvers.kernel_point import KernelPoint
 from maxmargin.solvers.nu_machines import NuDual, NuProblem
 from maxmargin.solvers.points import make_feasible
@@ -53,7 +52,7 @@ class PairProblem(Protocol):
         """Both objectives, at the best offsets."""
         ...
 
-    def stated(self, point: KernelPoint, *, definite: bool) -> Stated:
+    def stated(self, point: KernelPoint, tol: float, *, definite: bool) -> StatedExpansion:
         """The claim about a point with exact scores."""
         ...
 
@@ -106,10 +105,10 @@ class BoxDual:
         gap = problem.relative_gap(primal, dual)
         return KernelPoint(beta.copy(), scores, b, interval, primal, dual, gap, exact=sizes is not None, sizes=sizes)
 
-    def stated(self, point: KernelPoint, *, definite: bool) -> Stated:
+    def stated(self, point: KernelPoint, tol: float, *, definite: bool) -> StatedExpansion:
         assert point.sizes is not None
         alpha = self.sign * point.beta
-        return expansion_stated(self.problem, alpha, point.b, point.scores, point.sizes, definite=definite)
+        return expansion_stated(self.problem, alpha, point.b, point.scores, point.sizes, tol, definite=definite)
 
     def solution(self, point: KernelPoint, **fields: Any) -> Solution:
         return Solution(**fields)

@@ -33,7 +33,7 @@ from maxmargin.solvers.free_set import Bordered, Factored, FreeSet, LowRank, Pre
 from maxmargin.solvers.kernel_point import KernelPoint
 from maxmargin.solvers.kernel_run import KernelRun
 from maxmargin.solvers.pair_problem import PairProblem, pair_problem
-from maxmargin.solvers.run import Settings, Start
+from maxmargin.solvers.run import Settings, Solver, Start, handed_on
 from maxmargin.space import prices
 
 Vector = NDArray[np.float64]
@@ -84,8 +84,14 @@ def products_in_strips(K: NDArray[Any] | None, c: Vector) -> tuple[Vector, Vecto
 
 @dataclass(frozen=True, kw_only=True)
 class PairSteps(Settings):
-    """Steps on pairs with a finish by Newton's method. Counts steps of both kinds as its own."""
+    """Steps on pairs with a finish by Newton's method. Counts steps of both kinds as its own.
 
+    Parameters
+    ----------
+    follower : who goes on where rounding ends it before the gap is reached; None: nobody.
+    """
+
+    follower: Solver | None = field(default=None, repr=False)
     name: str = field(default="pair_steps", init=False)
 
     def solve(self, problem: Any, *, start: Start = None, watch: Watch | None = None) -> Solution:
@@ -98,7 +104,9 @@ class PairSteps(Settings):
             work = Descent(run, task, alpha)
             found = run.solution(run.until_stopped(work.descend))
         task.space.release()
-        return found
+        if self.follower is None or found.status is not Status.NUMERICAL_LIMIT:
+            return found
+        return handed_on(found, self.follower.solve(problem, start=found, watch=run.watch))
 
 
 class Descent:

@@ -218,6 +218,17 @@ def settled(status: Status, gap: float, tol: float) -> Status:
     return Status.NUMERICAL_LIMIT if status is Status.CONVERGED else status
 
 
+def handed_on(first: Solution, second: Solution) -> Solution:
+    """The better of two answers, with the story of both turns."""
+    best = second if not second.gap > first.gap else first
+    status = second.status if second.status in STOPPED else best.status
+    return replace(
+        best, status=status, reason=f"{first.reason}; after a gap of {first.gap:.0e} {second.solver} took over",
+        history=History([*first.history.records, *second.history.records]), n_iter=first.n_iter + second.n_iter,
+        seconds=second.seconds,
+    )  # fmt: skip
+
+
 def obey(status: Status) -> None:
     """Go on being stopped: a part of the work was."""
     if status is Status.INTERRUPTED:

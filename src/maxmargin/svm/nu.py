@@ -171,7 +171,8 @@ class NuSVC(KernelClassifier):
             tasks.append(Task(self._problem(part, part.position == 1, _named(part.classes)), chosen))
         return tasks
 
-    def _problem(self, data: LabelledRows, second: NDArray[np.bool_], sides: tuple[str, str]) -> NuProblem:
+    def _problem(self, data: LabelledRows, second: NDArray[np.bool_], sides: tuple[str, str]) -> Any:
+        """One machine's problem, if it is feasible; ``sides`` are its classes in words."""
         shares = np.array([data.weight[~second].sum(), data.weight[second].sum()])
         smaller, total = int(shares.argmin()), float(shares.sum())
         nu, most = check_nu(self.nu), 2.0 * float(shares.min()) / total
@@ -183,7 +184,8 @@ class NuSVC(KernelClassifier):
                 f"of {total:g}, on either side, but {sides[smaller]} has only {shares[smaller]:g}. Lower nu to "
                 f"{most:g} at most, or raise the weights there."
             )
-        return NuProblem(data.space, "nu_hinge", np.where(second, 1.0, -1.0), data.weight, nu)
+        rows: Any = data.space
+        return NuProblem(rows, "nu_hinge", np.where(second, 1.0, -1.0), data.weight, nu)
 
     def _range(self, problem: Any) -> tuple[Vector, Vector]:
         return zero_to_cost(problem)
@@ -322,7 +324,8 @@ class NuSVR(KernelRegressor):
         check_nu(self.nu)
 
     def _task(self, rows: Any, target: Vector, cost: Vector) -> Task:
-        return Task(NuProblem(rows, "nu_tube", target, cost, float(self.nu)))
+        problem: Any = NuProblem(rows, "nu_tube", target, cost, float(self.nu))
+        return Task(problem)
 
     def _range(self, problem: Any) -> tuple[Vector, Vector]:
         return -problem.cost, problem.cost

@@ -68,10 +68,10 @@ class KernelNovelty(OutlierMixin, KernelMachine):
         rows = self._kernel_rows(space, kernel, n_threads)
         check_sizes(rows, weight)
         self._check_rows(rows, kernel)
-        task = Task(NuProblem(rows, self._kind, np.ones(space.n), weight, float(self.nu)))
+        problem: Any = NuProblem(rows, self._kind, np.ones(space.n), weight, float(self.nu))
         check_names(self, X)
         progress.begin(X, y)
-        (machine,), watch = self._solve(space, [task], np.arange(space.n), n_threads, progress)
+        (machine,), watch = self._solve(space, [Task(problem)], np.arange(space.n), n_threads, progress)
         self._keep(space, kernel, machine, rows, watch)
         if was_interrupted([machine.solution], watch):
             raise KeyboardInterrupt

@@ -201,6 +201,7 @@ class SVC(KernelClassifier):
             kernel=kernel.structure(),
             alpha=alpha,
             intercept=part.b,
+            stretch=part.stretch,
             primal=part.primal,
             dual=part.dual,
             gap=part.gap,
