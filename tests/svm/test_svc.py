@@ -24,11 +24,11 @@ KERNELS = [
 
 @parametrize_with_checks(
     [
-        SVC(),
+        SVC(tol=1e-10),
         SVC(kernel="linear", loss="squared_hinge"),
-        SVC(kernel="poly", multi_class="ovr"),
-        SVC(kernel="precomputed"),
-        SVC(class_weight="balanced", break_ties=True),
+        SVC(kernel="poly", multi_class="ovr", tol=1e-10),
+        SVC(kernel="precomputed", tol=1e-10),
+        SVC(class_weight="balanced", break_ties=True, tol=1e-10),
     ]
 )
 def test_scikit_learn_estimator_checks(estimator, check):

@@ -16,7 +16,7 @@ from tests.svm.test_multiclass import blobs
 pytestmark = pytest.mark.filterwarnings("ignore:the probability parameter:FutureWarning")
 
 
-@parametrize_with_checks([SVC(probability=True)])
+@parametrize_with_checks([SVC(probability=True, tol=1e-10)])
 def test_scikit_learn_estimator_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -12,7 +12,13 @@ from maxmargin import SVR, ConvergenceWarning, LinearSVR
 from tests.svm.kernel_data import assert_alike, dense, gaussian, rows_and_numbers
 
 
-@parametrize_with_checks([SVR(), SVR(kernel="linear", loss="squared_epsilon_insensitive"), SVR(kernel="precomputed")])
+@parametrize_with_checks(
+    [
+        SVR(tol=1e-10),
+        SVR(kernel="linear", loss="squared_epsilon_insensitive", tol=1e-10),
+        SVR(kernel="precomputed", tol=1e-10),
+    ]
+)
 def test_scikit_learn_estimator_checks(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

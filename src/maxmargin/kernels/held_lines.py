@@ -12,7 +12,7 @@ from maxmargin.kernels.kernel_rows import KernelRows
 from maxmargin.runtime import Execution
 
 FEWEST = 64  # lines: less than a working set of that size cannot be worked with
-KEPT_BYTES = 256 * 2**20  # of lines of few columns: memory that is touched for the first time costs more than values
+KEPT_BYTES = 128 * 2**20  # of lines of few columns: memory that is touched for the first time costs more than values
 CHEAP_COLUMNS = 50  # of rows whose values are computed as fast as they are written
 MOST_RUNS = 8  # of neighbouring columns: more are copied into a matrix of their own
 

@@ -25,7 +25,7 @@ Vector = NDArray[np.float64]
 
 SHIFTS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # times the largest diagonal entry: until float32 finds a factor
 RESOLVED = 4  # times that a system is solved again without the variables that reached a bound
-ROUGHLY = 1e-2  # of the residual at first, in the block's own norm: while variables still reach bounds
+ROUGHLY = 0.2  # of the residual at first, in the block's own norm: while variables still reach bounds
 MOST_STEPS = 60  # of conjugate gradients
 PIVOTS = 50  # of a partial factor that are drawn together
 NEGLIGIBLE = 1e-9  # of the diagonal's sum: what is left of it then is not worth more columns

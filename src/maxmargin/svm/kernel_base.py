@@ -128,14 +128,14 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
             turn = np.argsort(rows)
             found = replace(solution, w=solution.w[turn], alpha=solution.alpha[turn])
             lower, upper = self._range(task.problem)
-            machines.append(Machine(rows[turn], found, lower[turn], upper[turn], self._scale(found)))
+            machines.append(Machine(rows[turn], found, lower[turn], upper[turn], self._scale(task.problem, found)))
         return machines, watch
 
     def _range(self, problem: Any) -> tuple[Vector, Vector]:
         """Smallest and largest multiplier of every row."""
         return multiplier_range(problem)
 
-    def _scale(self, solution: Any) -> float:
+    def _scale(self, problem: Any, solution: Any) -> float:
         """What the solution's function is multiplied by before it is kept."""
         return 1.0
 

@@ -15,13 +15,14 @@ from maxmargin.inputs import LabelledRows, positive_number
 from maxmargin.kernels import Kernel
 from maxmargin.solution import Status
 from maxmargin.solvers.nu_machines import NuProblem
+from maxmargin.solvers.run import STOPPED
 from maxmargin.svm.kernel_base import Vector
 from maxmargin.svm.kernel_classifier import KernelClassifier
 from maxmargin.svm.kernel_prediction import pairs
 from maxmargin.svm.machines import Task
 from maxmargin.svm.svr import KernelRegressor
 
-NO_MARGIN = 1e-12  # of the largest score: a margin this small is none
+NO_MARGIN = 1e-12  # of the largest possible score: a margin this small is none
 ALMOST = 1.0 - 1e-12  # of the largest ν that is feasible, for a part of the rows that has less of a class
 
 
@@ -190,10 +191,11 @@ class NuSVC(KernelClassifier):
     def _range(self, problem: Any) -> tuple[Vector, Vector]:
         return zero_to_cost(problem)
 
-    def _scale(self, solution: Any) -> float:
-        if solution.rho > NO_MARGIN * max(1.0, abs(solution.b)):
+    def _scale(self, problem: Any, solution: Any) -> float:
+        largest = float(np.abs(solution.alpha).sum() * np.abs(problem.space.diagonal).max())
+        if solution.rho > NO_MARGIN * largest:
             return 1.0 / float(solution.rho)
-        if solution.status is Status.CONVERGED:
+        if solution.status not in (*STOPPED, Status.ITERATION_LIMIT):
             warn(
                 f"nu={self.nu!r} is too small: at most that share of the weight may be beyond the margin, but the "
                 "classes overlap more than that, so the best function is w = 0, which has no margin. Do not use the "
@@ -214,6 +216,7 @@ class NuSVC(KernelClassifier):
             kind="nu_hinge",
             alpha=alpha,
             intercept=part.b,
+            stretch=part.stretch,
             rho=part.rho,
             nu=float(self.nu),
             primal=part.primal,
@@ -344,6 +347,7 @@ class NuSVR(KernelRegressor):
             kind="nu_tube",
             alpha=part.alpha,
             intercept=part.b,
+            stretch=part.stretch,
             epsilon=part.epsilon,
             nu=float(self.nu),
             C=float(self.C),

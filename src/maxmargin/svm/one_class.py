@@ -84,7 +84,8 @@ class KernelNovelty(OutlierMixin, KernelMachine):
         self.n_support_ = np.array([len(support)], dtype=np.int32)
         self.n_iter_ = max(1, int(machine.solution.n_iter))
         self._store_machines(space, kernel, support, machine.coefficients[support][None], [machine], watch)
-        self._store_shape(machine, rows, self._sums_of(space.X[self.free_])[:, 0])
+        border = self._sums_of(space.X[self.free_])[:, 0] if len(self.free_) else np.empty(0)
+        self._store_shape(machine, rows, border)
         self.certificate_ = self._claim(machine.solution, kernel)
 
     def _range(self, problem: Any) -> tuple[Vector, Vector]:
@@ -96,6 +97,7 @@ class KernelNovelty(OutlierMixin, KernelMachine):
             kind=self._kind,
             alpha=part.alpha,
             intercept=0.0,
+            stretch=part.stretch,
             rho=part.rho,
             nu=float(self.nu),
             primal=part.primal,
@@ -349,8 +351,8 @@ class SVDD(KernelNovelty):
                 "pass the kernel as a function."
             )
 
-    def _scale(self, solution: Any) -> float:
-        return 1.0 / float(solution.alpha.sum())
+    def _scale(self, problem: Any, solution: Any) -> float:
+        return 1.0 / float(solution.w.sum())
 
     def _store_shape(self, machine: Machine, rows: KernelRows, border: Vector) -> None:
         own = rows.diagonal

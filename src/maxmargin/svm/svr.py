@@ -245,6 +245,7 @@ class SVR(KernelRegressor):
             kernel=kernel.structure(),
             alpha=part.alpha,
             intercept=part.b,
+            stretch=part.stretch,
             primal=part.primal,
             dual=part.dual,
             gap=part.gap,
