@@ -32,8 +32,8 @@ template <class T>
 void bind_kernel_values(nb::module_& m) {
     m.def(
         "kernel_block",
-        [](const KernelFunction& kernel, const Tiles& left, Array<const std::int64_t, 1> lines, const Tiles& right,
-           Array<T, 2> out, const Blas& blas, int n_threads, PyWatch* watch) {
+        [](const KernelFunction& kernel, const Tiles& left, Array<const std::int64_t, 1> lines,
+           const Tiles& right, Array<T, 2> out, const Blas& blas, int n_threads, PyWatch* watch) {
             expect_alike(left, right);
             const auto n = static_cast<index_t>(lines.size());
             for (index_t k = 0; k < n; ++k)
@@ -50,8 +50,8 @@ void bind_kernel_values(nb::module_& m) {
         "watch"_a.none() = nb::none());
     m.def(
         "kernel_gram",
-        [](const KernelFunction& kernel, const Tiles& rows, In own, Array<T, 2> out, const Blas& blas, int n_threads,
-           PyWatch* watch) {
+        [](const KernelFunction& kernel, const Tiles& rows, In own, Array<T, 2> out, const Blas& blas,
+           int n_threads, PyWatch* watch) {
             const index_t n = rows.rows.packed.n_rows;
             at(own, n, "own");
             expect(rows.rows.packed.single == (sizeof(T) == 4) && static_cast<index_t>(out.shape(0)) == n &&
@@ -114,7 +114,8 @@ struct PairSteps {
         expect(static_cast<index_t>(K.shape(0)) == problem.n && static_cast<index_t>(K.shape(1)) == problem.n,
                "K has a wrong shape");
         return run(1, watch, [&](const Execution& how) {
-            return core().pair_loop(problem, K.data(), sizeof(T) == 4, problem.n, most_steps, stop, how.watch);
+            return core().pair_loop(problem, K.data(), sizeof(T) == 4, problem.n, most_steps, stop,
+                                    how.watch);
         });
     }
 
@@ -145,12 +146,14 @@ struct PairSteps {
         const std::size_t n_lines = places.size(), n_segments = segments.shape(0);
         at(change, static_cast<index_t>(n_lines), "change");
         expect(segments.shape(1) == 2, "segments have a wrong shape");
-        const auto height = static_cast<index_t>(values.shape(0)), width = static_cast<index_t>(values.shape(1));
+        const auto height = static_cast<index_t>(values.shape(0)),
+                   width = static_cast<index_t>(values.shape(1));
         std::vector<index_t> begin(n_segments), length(n_segments);
         index_t total = 0;
         for (std::size_t s = 0; s < n_segments; ++s) {
             begin[s] = segments.data()[2 * s], length[s] = segments.data()[2 * s + 1];
-            expect(begin[s] >= 0 && length[s] >= 0 && begin[s] + length[s] <= width, "a segment leaves the matrix");
+            expect(begin[s] >= 0 && length[s] >= 0 && begin[s] + length[s] <= width,
+                   "a segment leaves the matrix");
             total += length[s];
         }
         expect(total == problem.n, "segments must hold every variable");
@@ -162,8 +165,8 @@ struct PairSteps {
         }
         const Segments where{static_cast<index_t>(n_segments), begin.data(), length.data()};
         run(n_threads, nullptr, [&](const Execution& how) {
-            core().add_lines(where, lines.data(), sizeof(T) == 4, change.data(), static_cast<index_t>(n_lines),
-                             problem.slope, problem.n, how);
+            core().add_lines(where, lines.data(), sizeof(T) == 4, change.data(),
+                             static_cast<index_t>(n_lines), problem.slope, problem.n, how);
         });
     }
 };
@@ -187,10 +190,10 @@ void bind_pair_steps(nb::module_& m) {
              "watch"_a.none() = nb::none())
         .def("solve", &PairSteps::solve<double>, "block"_a.noconvert(), "most_steps"_a, "stop"_a,
              "watch"_a.none() = nb::none())
-        .def("add", &PairSteps::add<float>, "values"_a.noconvert(), "places"_a.noconvert(), "change"_a.noconvert(),
-             "segments"_a.noconvert(), "n_threads"_a)
-        .def("add", &PairSteps::add<double>, "values"_a.noconvert(), "places"_a.noconvert(), "change"_a.noconvert(),
-             "segments"_a.noconvert(), "n_threads"_a)
+        .def("add", &PairSteps::add<float>, "values"_a.noconvert(), "places"_a.noconvert(),
+             "change"_a.noconvert(), "segments"_a.noconvert(), "n_threads"_a)
+        .def("add", &PairSteps::add<double>, "values"_a.noconvert(), "places"_a.noconvert(),
+             "change"_a.noconvert(), "segments"_a.noconvert(), "n_threads"_a)
         .def("violation", [](PairSteps& s) { return core().pair_ends(s.problem); });
 }
 
@@ -204,23 +207,26 @@ void bind_kernels(nb::module_& m) {
             },
             "kind"_a, "gamma"_a, "coef0"_a, "degree"_a);
     nb::class_<Tiles>(m, "Tiles")
-        .def(nb::init<const nb::object&, const nb::object&, In>(), "packed"_a, "given"_a, "squares"_a.noconvert());
+        .def(nb::init<const nb::object&, const nb::object&, In>(), "packed"_a, "given"_a,
+             "squares"_a.noconvert());
     bind_kernel_values<float>(m);
     bind_kernel_values<double>(m);
     m.def(
         "kernel_scores",
-        [](const KernelFunction& kernel, const Tiles& left, const Tiles& right, Array<const double, 2> coefficient,
-           Array<double, 2> out, std::optional<Out> sizes, const Blas& blas, int n_threads, PyWatch* watch) {
+        [](const KernelFunction& kernel, const Tiles& left, const Tiles& right,
+           Array<const double, 2> coefficient, Array<double, 2> out, std::optional<Out> sizes,
+           const Blas& blas, int n_threads, PyWatch* watch) {
             expect_alike(left, right);
             const auto machines = static_cast<index_t>(coefficient.shape(0));
             const index_t n = left.rows.packed.n_rows;
-            expect(static_cast<index_t>(coefficient.shape(1)) == right.rows.packed.n_rows, "coefficient has a wrong shape");
+            expect(static_cast<index_t>(coefficient.shape(1)) == right.rows.packed.n_rows,
+                   "coefficient has a wrong shape");
             expect(static_cast<index_t>(out.shape(0)) == n && static_cast<index_t>(out.shape(1)) == machines,
                    "out has a wrong shape");
             double* size = sizes ? at(*sizes, n, "sizes") : nullptr;
             run(n_threads, watch, [&](const Execution& how) {
-                core().kernel_scores(kernel, left.rows, right.rows, coefficient.data(), machines, out.data(), size,
-                                     blas, how);
+                core().kernel_scores(kernel, left.rows, right.rows, coefficient.data(), machines, out.data(),
+                                     size, blas, how);
             });
         },
         "kernel"_a, "left"_a, "right"_a, "coefficient"_a.noconvert(), "out"_a.noconvert(),

@@ -9,11 +9,11 @@ using DsyrkPointer = void (*)(char* uplo, char* trans, int* n, int* k, double* a
 using DgemmPointer = void (*)(char* transa, char* transb, int* m, int* n, int* k, double* alpha, double* a,
                               int* lda, double* b, int* ldb, double* beta, double* c, int* ldc);
 
-using SgemmPointer = void (*)(char* transa, char* transb, int* m, int* n, int* k, float* alpha, float* a, int* lda,
-                              float* b, int* ldb, float* beta, float* c, int* ldc);
+using SgemmPointer = void (*)(char* transa, char* transb, int* m, int* n, int* k, float* alpha, float* a,
+                              int* lda, float* b, int* ldb, float* beta, float* c, int* ldc);
 
-using SsyrkPointer = void (*)(char* uplo, char* trans, int* n, int* k, float* alpha, float* a, int* lda, float* beta,
-                              float* c, int* ldc);
+using SsyrkPointer = void (*)(char* uplo, char* trans, int* n, int* k, float* alpha, float* a, int* lda,
+                              float* beta, float* c, int* ldc);
 
 template <class T>
 using TrsmPointer = void (*)(char* side, char* uplo, char* transa, char* diag, int* m, int* n, T* alpha, T* a,

@@ -1,5 +1,5 @@
-// A Cholesky factor by tiles, so that several threads work on it while BLAS itself is held at one. Only the lower
-// triangle is read and written.
+// A Cholesky factor by tiles, so that several threads work on it while BLAS itself is held at one. Only the
+// lower triangle is read and written.
 #pragma once
 #include "kernel_tiles.hpp"
 
@@ -26,12 +26,14 @@ inline void divide_by(const Blas& blas, float* corner, float* tile, int n_corner
 }
 
 // C −= A Bᵀ of row-major tiles
-inline void take_product(const Blas& blas, double* A, double* B, double* C, int n_a, int n_b, int n, int stride) {
+inline void take_product(const Blas& blas, double* A, double* B, double* C, int n_a, int n_b, int n,
+                         int stride) {
     char trans = 'T', plain = 'N';
     double minus = -1.0, one = 1.0;
     blas.dgemm(&trans, &plain, &n_b, &n_a, &n, &minus, B, &stride, A, &stride, &one, C, &stride);
 }
-inline void take_product(const Blas& blas, float* A, float* B, float* C, int n_a, int n_b, int n, int stride) {
+inline void take_product(const Blas& blas, float* A, float* B, float* C, int n_a, int n_b, int n,
+                         int stride) {
     char trans = 'T', plain = 'N';
     float minus = -1.0f, one = 1.0f;
     blas.sgemm(&trans, &plain, &n_b, &n_a, &n, &minus, B, &stride, A, &stride, &one, C, &stride);
@@ -54,7 +56,9 @@ inline constexpr index_t factor_tile = 256;
 template <class T>
 bool cholesky(T* A, index_t n, const Blas& blas, const Execution& how) {
     const index_t bands = pieces(n, factor_tile);
-    const auto size = [&](index_t band) { return static_cast<int>(smaller(factor_tile, n - band * factor_tile)); };
+    const auto size = [&](index_t band) {
+        return static_cast<int>(smaller(factor_tile, n - band * factor_tile));
+    };
     const auto tile = [&](index_t i, index_t j) { return A + i * factor_tile * n + j * factor_tile; };
     const int stride = static_cast<int>(n);
     for (index_t k = 0; k < bands; ++k) {

@@ -1,6 +1,6 @@
-// exp of whole arrays: Cody and Waite's reduction to |r| ≤ ln(2)/2, a polynomial, and a power of two put together from
-// bits. Right to two units in the last place between −708 and 700 (float: −87 and 80); arguments below give the value
-// at the lower end, which is less than 1e-37 in float and 1e-307 in double.
+// exp of whole arrays: Cody and Waite's reduction to |r| ≤ ln(2)/2, a polynomial, and a power of two put
+// together from bits. Right to two units in the last place between −708 and 700 (float: −87 and 80);
+// arguments below give the value at the lower end, which is less than 1e-37 in float and 1e-307 in double.
 #pragma once
 #include "vectors.hpp"
 

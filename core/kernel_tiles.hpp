@@ -1,6 +1,6 @@
-// Values k(x, z) of a kernel for many pairs of rows, a tile at a time: inner products by BLAS (or, of sparse rows,
-// sixteen at a time), then the kernel's function while the tile is in the cache. What is done with a tile is the
-// caller's business: it is stored, mirrored, or multiplied by coefficients at once.
+// Values k(x, z) of a kernel for many pairs of rows, a tile at a time: inner products by BLAS (or, of sparse
+// rows, sixteen at a time), then the kernel's function while the tile is in the cache. What is done with a
+// tile is the caller's business: it is stored, mirrored, or multiplied by coefficients at once.
 #pragma once
 #include <cmath>
 
@@ -12,8 +12,8 @@ namespace maxmargin::MAXMARGIN_ISA {
 
 inline constexpr index_t tile_lines = 64, tile_columns = 512, sparse_lines = 16;
 
-inline void multiply(const Blas& blas, const double* left, index_t m, const double* right, index_t w, index_t d,
-                     double* out, index_t stride) {
+inline void multiply(const Blas& blas, const double* left, index_t m, const double* right, index_t w,
+                     index_t d, double* out, index_t stride) {
     char trans = 'T', plain = 'N';  // column-major, so right·leftᵀ
     double one = 1.0, zero = 0.0;
     int n_right = static_cast<int>(w), n_left = static_cast<int>(m), k = static_cast<int>(d),
@@ -119,8 +119,8 @@ struct TileRoom {
 };
 
 template <class T>
-void tile_products(const DenseRows<T>& left, const DenseRows<T>& right, const TilePlace& at, TileRoom<T>& room,
-                   T* out, index_t stride, const Blas& blas) {
+void tile_products(const DenseRows<T>& left, const DenseRows<T>& right, const TilePlace& at,
+                   TileRoom<T>& room, T* out, index_t stride, const Blas& blas) {
     const index_t d = left.n_cols;
     T* packed = room.rows();
     for (index_t k = 0; k < at.n_lines; ++k) {
@@ -131,8 +131,8 @@ void tile_products(const DenseRows<T>& left, const DenseRows<T>& right, const Ti
 }
 
 template <class T, class I, class J>
-void tile_products(const CsrRows<T, I>& left, const CsrRows<T, J>& right, const TilePlace& at, TileRoom<T>& room,
-                   T* out, index_t stride, const Blas&) {
+void tile_products(const CsrRows<T, I>& left, const CsrRows<T, J>& right, const TilePlace& at,
+                   TileRoom<T>& room, T* out, index_t stride, const Blas&) {
     T* spread = room.rows();  // column after column, sixteen rows each
     for (index_t begin = 0; begin < at.n_lines; begin += sparse_lines) {
         const index_t m = smaller(sparse_lines, at.n_lines - begin);
@@ -167,7 +167,8 @@ inline constexpr double value_error = sizeof(T) == 4 ? 8e-7 : 5e-14;  // of a ke
 // What products of d numbers lose, in units of ‖x‖² + ‖z‖²: measured, with room.
 inline double product_error(index_t d) { return 3.0 + std::sqrt(static_cast<double>(d)) / 16.0; }
 
-// exp(−γ t) of a line of products; entries where cancellation may have cost too many digits are computed anew.
+// exp(−γ t) of a line of products; entries where cancellation may have cost too many digits are computed
+// anew.
 template <class T>
 void gaussian_line(const KernelFunction& kernel, const TileRows& left, index_t i, const TileRows& right,
                    const TilePlace& at, const T* squares, T most_square, T* out) {
@@ -205,7 +206,8 @@ template <class T>
 void power_line(T* out, index_t n, T gamma, T coef0, double degree) {
     for (index_t j = 0; j < n; ++j) out[j] = gamma * out[j] + coef0;
     if (degree != std::floor(degree) || degree > 64.0) {
-        for (index_t j = 0; j < n; ++j) out[j] = static_cast<T>(std::pow(static_cast<double>(out[j]), degree));
+        for (index_t j = 0; j < n; ++j)
+            out[j] = static_cast<T>(std::pow(static_cast<double>(out[j]), degree));
         return;
     }
     const int whole = static_cast<int>(degree);
@@ -231,8 +233,8 @@ void sigmoid_line(T* out, index_t n, T gamma, T coef0) {
 }
 
 template <class T>
-void laplacian_tile(const KernelFunction& kernel, const TileRows& left, const TileRows& right, const TilePlace& at,
-                    T* out, index_t stride) {
+void laplacian_tile(const KernelFunction& kernel, const TileRows& left, const TileRows& right,
+                    const TilePlace& at, T* out, index_t stride) {
     visit_both(left.given, right.given, [&](auto a, auto b) {
         for (index_t k = 0; k < at.n_lines; ++k) {
             T* line = out + k * stride;
@@ -245,8 +247,8 @@ void laplacian_tile(const KernelFunction& kernel, const TileRows& left, const Ti
 
 // The values of one tile, lines `stride` apart.
 template <class T>
-void kernel_tile(const KernelFunction& kernel, const TileRows& left, const TileRows& right, const TilePlace& at,
-                 TileRoom<T>& room, T* out, index_t stride, const Blas& blas) {
+void kernel_tile(const KernelFunction& kernel, const TileRows& left, const TileRows& right,
+                 const TilePlace& at, TileRoom<T>& room, T* out, index_t stride, const Blas& blas) {
     if (kernel.kind == KernelKind::laplacian) return laplacian_tile(kernel, left, right, at, out, stride);
     visit_both(left.packed, right.packed, [&](auto a, auto b) {
         if constexpr (sizeof(*a.values) == sizeof(T) && sizeof(*b.values) == sizeof(T))
@@ -271,24 +273,25 @@ inline index_t pieces(index_t n, index_t size) { return (n + size - 1) / size; }
 
 // out_kj = k(left line k, right j), lines of right.n_rows values.
 template <class T>
-void kernel_block(const KernelFunction& kernel, const TileRows& left, const std::int64_t* lines, index_t n_lines,
-                  const TileRows& right, T* out, const Blas& blas, const Execution& how) {
+void kernel_block(const KernelFunction& kernel, const TileRows& left, const std::int64_t* lines,
+                  index_t n_lines, const TileRows& right, T* out, const Blas& blas, const Execution& how) {
     const index_t n = right.packed.n_rows, across = pieces(n, tile_columns);
     const index_t work = n_lines * n * (left.packed.n_cols / 8 + 4);
     for_tasks(pieces(n_lines, tile_lines) * across, worth(how, work), [&](index_t task) {
         const index_t k = task / across * tile_lines, first = task % across * tile_columns;
         TileRoom<T> room(left.packed);
         const index_t m = smaller(tile_lines, n_lines - k);
-        const TilePlace at{lines != nullptr ? lines + k : nullptr, k, m, first, smaller(tile_columns, n - first), m};
+        const TilePlace at{lines != nullptr ? lines + k : nullptr, k, m, first,
+                           smaller(tile_columns, n - first),       m};
         kernel_tile(kernel, left, right, at, room, out + k * n + first, n, blas);
     });
 }
 
-// All values of a side with itself, exactly symmetric; lines are `stride` apart. Only tiles that touch the lower
-// triangle are computed.
+// All values of a side with itself, exactly symmetric; lines are `stride` apart. Only tiles that touch the
+// lower triangle are computed.
 template <class T>
-void kernel_gram(const KernelFunction& kernel, const TileRows& rows, const double* own, T* out, index_t stride,
-                 const Blas& blas, const Execution& how) {
+void kernel_gram(const KernelFunction& kernel, const TileRows& rows, const double* own, T* out,
+                 index_t stride, const Blas& blas, const Execution& how) {
     const index_t n = rows.packed.n_rows, side = 4 * tile_lines, bands = pieces(n, side);
     for_tasks(bands * (bands + 1) / 2, worth(how, n * n * (rows.packed.n_cols / 16 + 4)), [&](index_t task) {
         auto down = static_cast<index_t>((std::sqrt(8.0 * static_cast<double>(task) + 1.0) - 1.0) / 2.0);
@@ -301,22 +304,24 @@ void kernel_gram(const KernelFunction& kernel, const TileRows& rows, const doubl
             const TilePlace at{nullptr, k, m, first, smaller(side, n - first), m};
             T* tile = out + k * stride + first;
             kernel_tile(kernel, rows, rows, at, room, tile, stride, blas);
-            for (index_t c = 0; c < at.width; c += 16)  // mirrored a few columns at a time: they share cache lines
+            for (index_t c = 0; c < at.width;
+                 c += 16)  // mirrored a few columns at a time: they share cache lines
                 for (index_t i = 0; i < m; ++i)
                     for (index_t t = c; t < smaller(c + 16, at.width); ++t)
                         if (first + t < k + i) out[(first + t) * stride + k + i] = tile[i * stride + t];
         }
         if (across == down)
-            for (index_t i = first; i < smaller(n, first + side); ++i) out[i * stride + i] = static_cast<T>(own[i]);
+            for (index_t i = first; i < smaller(n, first + side); ++i)
+                out[i * stride + i] = static_cast<T>(own[i]);
     });
 }
 
-// out_i += Σ_j coefficient_mj k(x_i, z_j) for every machine m; and, if asked for, Σ_j |coefficient_0j k(x_i, z_j)|.
-// The sums over a tile are rounded as float64 even where values are float.
+// out_i += Σ_j coefficient_mj k(x_i, z_j) for every machine m; and, if asked for, Σ_j |coefficient_0j k(x_i,
+// z_j)|. The sums over a tile are rounded as float64 even where values are float.
 template <class T>
 void kernel_scores(const KernelFunction& kernel, const TileRows& left, const TileRows& right,
-                   const double* coefficient, index_t n_machines, double* out, double* sizes, const Blas& blas,
-                   const Execution& how) {
+                   const double* coefficient, index_t n_machines, double* out, double* sizes,
+                   const Blas& blas, const Execution& how) {
     const index_t n = left.packed.n_rows, n_right = right.packed.n_rows;
     const index_t work = n * n_right * (left.packed.n_cols / 8 + 4);
     for_tasks(pieces(n, tile_lines), worth(how, work), [&](index_t task) {
@@ -326,7 +331,8 @@ void kernel_scores(const KernelFunction& kernel, const TileRows& left, const Til
         T* tile = reinterpret_cast<T*>(values.data());
         for (index_t first = 0; first < n_right; first += tile_columns) {
             const index_t m = smaller(tile_lines, n - k);
-            const TilePlace at{nullptr, k, m, first, smaller(tile_columns, n_right - first), pieces(m, 8) * 8};
+            const TilePlace at{nullptr,         k, m, first, smaller(tile_columns, n_right - first),
+                               pieces(m, 8) * 8};
             kernel_tile(kernel, left, right, at, room, tile, tile_columns, blas);
             for (index_t i = 0; i < at.n_lines; ++i) {
                 const T* line = tile + i * tile_columns;
@@ -339,7 +345,8 @@ void kernel_scores(const KernelFunction& kernel, const TileRows& left, const Til
                 for (; j + lanes <= at.width; j += lanes)
                     for (int t = 0; t < lanes; ++t)
                         sum[t] += std::abs(static_cast<double>(line[j + t]) * coefficient[first + j + t]);
-                for (; j < at.width; ++j) last += std::abs(static_cast<double>(line[j]) * coefficient[first + j]);
+                for (; j < at.width; ++j)
+                    last += std::abs(static_cast<double>(line[j]) * coefficient[first + j]);
                 sizes[k + i] += fold(sum) + last;
             }
         }

@@ -22,16 +22,16 @@ namespace maxmargin::MAXMARGIN_ISA {
 
 namespace {
 
-void block_of_any(const KernelFunction& kernel, const TileRows& left, const std::int64_t* lines, index_t n_lines,
-                  const TileRows& right, void* out, const Blas& blas, const Execution& how) {
+void block_of_any(const KernelFunction& kernel, const TileRows& left, const std::int64_t* lines,
+                  index_t n_lines, const TileRows& right, void* out, const Blas& blas, const Execution& how) {
     if (right.packed.single)
         kernel_block(kernel, left, lines, n_lines, right, static_cast<float*>(out), blas, how);
     else
         kernel_block(kernel, left, lines, n_lines, right, static_cast<double*>(out), blas, how);
 }
 
-void gram_of_any(const KernelFunction& kernel, const TileRows& rows, const double* own, void* out, index_t stride,
-                 const Blas& blas, const Execution& how) {
+void gram_of_any(const KernelFunction& kernel, const TileRows& rows, const double* own, void* out,
+                 index_t stride, const Blas& blas, const Execution& how) {
     if (rows.packed.single)
         kernel_gram(kernel, rows, own, static_cast<float*>(out), stride, blas, how);
     else
@@ -39,16 +39,16 @@ void gram_of_any(const KernelFunction& kernel, const TileRows& rows, const doubl
 }
 
 void scores_of_any(const KernelFunction& kernel, const TileRows& left, const TileRows& right,
-                   const double* coefficient, index_t n_machines, double* out, double* sizes, const Blas& blas,
-                   const Execution& how) {
+                   const double* coefficient, index_t n_machines, double* out, double* sizes,
+                   const Blas& blas, const Execution& how) {
     if (right.packed.single)
         kernel_scores<float>(kernel, left, right, coefficient, n_machines, out, sizes, blas, how);
     else
         kernel_scores<double>(kernel, left, right, coefficient, n_machines, out, sizes, blas, how);
 }
 
-PairReport loop_of_any(PairProblem& q, const void* K, bool single, index_t stride, index_t most_steps, double stop,
-                       Watch* watch) {
+PairReport loop_of_any(PairProblem& q, const void* K, bool single, index_t stride, index_t most_steps,
+                       double stop, Watch* watch) {
     return single ? pair_loop(q, static_cast<const float*>(K), stride, most_steps, stop, watch)
                   : pair_loop(q, static_cast<const double*>(K), stride, most_steps, stop, watch);
 }
@@ -62,7 +62,8 @@ void add_lines_of_any(const Segments& m, const void* const* lines, bool single, 
 }
 
 bool cholesky_of_any(void* A, bool single, index_t n, const Blas& blas, const Execution& how) {
-    return single ? cholesky(static_cast<float*>(A), n, blas, how) : cholesky(static_cast<double*>(A), n, blas, how);
+    return single ? cholesky(static_cast<float*>(A), n, blas, how)
+                  : cholesky(static_cast<double*>(A), n, blas, how);
 }
 
 }  // namespace

@@ -262,8 +262,8 @@ struct KernelFunction {
     double gamma = 1.0, coef0 = 0.0, degree = 1.0;
 };
 
-// Rows as tiles of kernel values want them: packed, in the type of the values and, if dense, seen from an origin where
-// that keeps digits; and as they were given, for differences that have lost too many.
+// Rows as tiles of kernel values want them: packed, in the type of the values and, if dense, seen from an
+// origin where that keeps digits; and as they were given, for differences that have lost too many.
 struct TileRows {
     RowsView packed, given;
     const double* squares = nullptr;  // of the packed rows
@@ -362,22 +362,22 @@ struct Kernels {
                                index_t begin, index_t end, MulticlassState&, Watch*);
     // Takes one row whose line of the kernel matrix is K; whether the coefficients changed
     bool (*dual_row)(const double* K, index_t i, double y, DualState&);
-    // Values of a kernel (kernel_tiles.hpp); `out` is float where the packed rows are. Chosen lines of the left with
-    // all of the right, a side with itself, and sums with coefficients, one line a machine
-    void (*kernel_block)(const KernelFunction&, const TileRows& left, const std::int64_t* lines, index_t n_lines,
-                         const TileRows& right, void* out, const Blas&, const Execution&);
+    // Values of a kernel (kernel_tiles.hpp); `out` is float where the packed rows are. Chosen lines of the
+    // left with all of the right, a side with itself, and sums with coefficients, one line a machine
+    void (*kernel_block)(const KernelFunction&, const TileRows& left, const std::int64_t* lines,
+                         index_t n_lines, const TileRows& right, void* out, const Blas&, const Execution&);
     void (*kernel_gram)(const KernelFunction&, const TileRows&, const double* own, void* out, index_t stride,
                         const Blas&, const Execution&);
     void (*kernel_scores)(const KernelFunction&, const TileRows& left, const TileRows& right,
-                          const double* coefficient, index_t n_machines, double* out, double* sizes, const Blas&,
-                          const Execution&);
-    // Steps on pairs (pair_steps.hpp): the ends of all slopes and the largest violation; steps on a matrix at hand;
-    // and slopes += Σ change_k line_k
+                          const double* coefficient, index_t n_machines, double* out, double* sizes,
+                          const Blas&, const Execution&);
+    // Steps on pairs (pair_steps.hpp): the ends of all slopes and the largest violation; steps on a matrix at
+    // hand; and slopes += Σ change_k line_k
     double (*pair_ends)(PairProblem&);
-    PairReport (*pair_loop)(PairProblem&, const void* K, bool single, index_t stride, index_t most_steps, double stop,
-                            Watch*);
-    void (*add_lines)(const Segments&, const void* const* lines, bool single, const double* change, index_t n_lines,
-                      double* slope, index_t n, const Execution&);
+    PairReport (*pair_loop)(PairProblem&, const void* K, bool single, index_t stride, index_t most_steps,
+                            double stop, Watch*);
+    void (*add_lines)(const Segments&, const void* const* lines, bool single, const double* change,
+                      index_t n_lines, double* slope, index_t n, const Execution&);
     // L with LLᵀ = A in the lower triangle of a row-major A; whether A was positive definite
     bool (*cholesky)(void* A, bool single, index_t n, const Blas&, const Execution&);
 };

@@ -3,12 +3,12 @@
 //     minimise  ½ βᵀKβ + ½ Σ ridge_i β_i² + Σ linear_i β_i + tube Σ |β_i|
 //     subject to  lower ≤ β ≤ upper,  and the sum of every group of neighbouring variables stays what it is.
 //
-// A step raises the variable with the smallest slope upwards and lowers the one that promises the largest decrease to
-// second order (Fan, Chen, Lin: Working set selection using second order information, 2005). Values of the kernel may
-// be float; slopes, multipliers and everything that decides are double.
+// A step raises the variable with the smallest slope upwards and lowers the one that promises the largest
+// decrease to second order (Fan, Chen, Lin: Working set selection using second order information, 2005).
+// Values of the kernel may be float; slopes, multipliers and everything that decides are double.
 #pragma once
-#include "kernels.hpp"
 #include "kernel_tiles.hpp"
+#include "kernels.hpp"
 
 namespace maxmargin::MAXMARGIN_ISA {
 
@@ -35,8 +35,8 @@ inline Doubles count_from(index_t begin) {
     return v;
 }
 
-// The smallest slope upwards, where it is, and the largest slope downwards, of variables begin … end − 1. The slopes
-// are first moved by step·(left − right).
+// The smallest slope upwards, where it is, and the largest slope downwards, of variables begin … end − 1. The
+// slopes are first moved by step·(left − right).
 template <class T>
 Extremes move_and_look(double* slope, const double* rise, const double* fall, double step, const T* left,
                        const T* right, index_t begin, index_t end) {
@@ -66,7 +66,8 @@ Extremes move_and_look(double* slope, const double* rise, const double* fall, do
     return found;
 }
 
-// Among variables that may fall: the one with the largest (difference of slopes)² / curvature beside variable i.
+// Among variables that may fall: the one with the largest (difference of slopes)² / curvature beside variable
+// i.
 template <class T>
 index_t best_partner(const double* slope, const double* fall, const double* own, const T* line, double least,
                      double own_i, index_t begin, index_t end) {
@@ -144,10 +145,11 @@ inline double pair_ends(PairProblem& q) {
     return worst;
 }
 
-// At most `most_steps` steps on variables whose kernel matrix is at hand, lines `stride` apart; until no two slopes
-// are farther apart than `stop`.
+// At most `most_steps` steps on variables whose kernel matrix is at hand, lines `stride` apart; until no two
+// slopes are farther apart than `stop`.
 template <class T>
-PairReport pair_loop(PairProblem& q, const T* K, index_t stride, index_t most_steps, double stop, Watch* watch) {
+PairReport pair_loop(PairProblem& q, const T* K, index_t stride, index_t most_steps, double stop,
+                     Watch* watch) {
     PairReport report;
     for (index_t i = 0; i < q.n; ++i) set_ends(q, i);
     const T *left = K, *right = K;
@@ -178,8 +180,8 @@ PairReport pair_loop(PairProblem& q, const T* K, index_t stride, index_t most_st
         const double sum = q.own[i] + q.own[j], curvature = sum - 2.0 * static_cast<double>(left[j]);
         report.n_negative += curvature < -negative * sum;
         const double before_i = q.beta[i], before_j = q.beta[j];
-        step = move_pair(q, i, j,
-                         (q.slope[j] + q.fall[j] - best.least) / larger(curvature, no_curvature * sum));
+        step =
+            move_pair(q, i, j, (q.slope[j] + q.fall[j] - best.least) / larger(curvature, no_curvature * sum));
         if (q.ridge != nullptr) {
             q.slope[i] += q.ridge[i] * (q.beta[i] - before_i);
             q.slope[j] += q.ridge[j] * (q.beta[j] - before_j);

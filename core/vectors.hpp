@@ -1,5 +1,5 @@
-// Vectors as wide as the instruction set has them, by name: for loops whose comparisons, choices and bits the compiler
-// does not vectorise by itself.
+// Vectors as wide as the instruction set has them, by name: for loops whose comparisons, choices and bits the
+// compiler does not vectorise by itself.
 #pragma once
 #include <cstdint>
 

@@ -1,6 +1,7 @@
-// Pair steps on many variables: the steps are made on a working set of the worst ones, whose block of the kernel
-// matrix stays in the cache, and all slopes are brought up to date once for all of them (Joachims: Making large-scale
-// SVM learning practical, 1999). Compiled once; the loops over numbers are those of the instruction set in use.
+// Pair steps on many variables: the steps are made on a working set of the worst ones, whose block of the
+// kernel matrix stays in the cache, and all slopes are brought up to date once for all of them (Joachims:
+// Making large-scale SVM learning practical, 1999). Compiled once; the loops over numbers are those of the
+// instruction set in use.
 #include "working_set.hpp"
 
 #include <algorithm>
@@ -46,7 +47,8 @@ void WorkingSet::choose(const PairProblem& q, index_t size) {
                 kept.push_back(v);
             }
         }
-    const auto wanted = (static_cast<std::size_t>(size) - kept.size()) / (2 * static_cast<std::size_t>(q.n_groups));
+    const auto wanted =
+        (static_cast<std::size_t>(size) - kept.size()) / (2 * static_cast<std::size_t>(q.n_groups));
     std::vector<std::int32_t> fresh;
     std::vector<Worst> up, down;
     for (index_t g = 0; g < q.n_groups; ++g) {
@@ -111,7 +113,8 @@ struct Inner {
         q.lower = lower, q.upper = upper, q.own = own;
         q.ridge = all.ridge != nullptr ? ridge : nullptr;
         for (index_t g = 0; g < all.n_groups; ++g)
-            group_end.push_back(std::lower_bound(members.begin(), members.end(), all.group_end[g]) - members.begin());
+            group_end.push_back(std::lower_bound(members.begin(), members.end(), all.group_end[g]) -
+                                members.begin());
         q.n_groups = all.n_groups;
         q.group_end = group_end.data();
     }

@@ -112,7 +112,7 @@ def test_we_compute_the_same_from_liblinears_files(solver, n_classes, bias, tmp_
     X, y = rows(n_classes)
     train(X, y, solver, bias, tmp_path / "model")
     machine = read_liblinear_model(tmp_path / "model")
-    assert type(machine).__mro__[2 if solver in REGRESSIONS else 3] in (LinearSVC, LinearSVR, LogisticRegression)
+    assert isinstance(machine, LinearSVR if n_classes == 0 else LogisticRegression if "_LR" in solver else LinearSVC)
     assert machine.fit_intercept == (bias > 0)
     assert bias <= 0 or (machine.penalize_intercept, machine.intercept_scaling) == (True, bias)
     both = np.vstack([X, np.random.default_rng(1).standard_normal((20, 5)), np.zeros((1, 5))])
@@ -230,7 +230,11 @@ def test_there_is_no_proof_and_the_error_says_so(name, tmp_path):
     same = pickle.loads(pickle.dumps(again))
     np.testing.assert_array_equal(same.predict(X), machine.predict(X))
     y = data_for(name, 4)[1]
-    again.fit(X, y)
+    with pytest.raises(InputError):
+        again.fit(X, y[:3])
+    np.testing.assert_array_equal(again.predict(X), machine.predict(X))
+    assert again.fit(X, y) is again
+    assert type(again) is type(machine)
     assert again.certificate_.verify(X, y)
     fresh = type(machine)(**again.get_params()).fit(X, y)
     np.testing.assert_array_equal(again.predict(X), fresh.predict(X))

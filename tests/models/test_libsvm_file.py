@@ -256,7 +256,11 @@ def test_there_is_no_proof_and_the_error_says_so(kind, n_classes, tmp_path):
     with pytest.raises(AttributeError, match="certificate_"):
         _ = clone(again).certificate_
     y = rows(n_classes)[1]
-    again.fit(X, y)
+    with pytest.raises(InputError):
+        again.set_params(cache_size=-1.0).fit(X, y)
+    np.testing.assert_allclose(again.predict(X), machine.predict(X), atol=1e-12)
+    assert again.set_params(cache_size=100.0).fit(X, y) is again
+    assert type(again) is type(machine)
     assert again.certificate_.verify(X, y)
     assert again.get_params() == clone(again).get_params()
     fresh = machine.set_params(**again.get_params()).fit(X, y)

@@ -14,6 +14,7 @@ from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.core_tiles import PackedRows, function_of, origin_of, tile_scores
 from maxmargin.process import blas_guard
 from maxmargin.runtime import Execution, effective_threads
+from maxmargin.space import Rows
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -56,7 +57,7 @@ class SupportRows:
         """The same over some of the support vectors each, with coefficients of their own."""
         if self.function is None:
             return [self.kernel.times(X, self.rows.X[part], coefficients) for part, coefficients in parts]
-        rows = check_rows(self._alike(X))
+        rows = self._alike(check_rows(X))
         how = Execution(effective_threads(n_threads))
         with blas_guard:
             left = PackedRows.of(rows, np.float64, self.origin)
@@ -66,8 +67,8 @@ class SupportRows:
                 found.append(tile_scores(self.function, left, right, np.ascontiguousarray(coefficients.T), how))
         return found
 
-    def _alike(self, X: Any) -> Any:
+    def _alike(self, rows: Rows) -> Rows:
         """Sparse beside sparse support vectors, dense beside dense ones."""
-        if sp.issparse(X) == self.sparse:
-            return X
-        return sp.csr_array(X) if self.sparse else X.toarray()
+        if rows.sparse == self.sparse:
+            return rows
+        return check_rows(sp.csr_array(rows.X) if self.sparse else rows.dense())

@@ -35,15 +35,22 @@ class Loaded:
     """A machine with the function of another program's model file, until it is fitted."""
 
     _program: str
+    _ordinary: type[Any]  # what it is once it is fitted
     _label_order: Order  # of the file's labels: where they are among the sorted classes
 
-    @property
-    def _as_read(self) -> bool:
-        """Whether the machine is still the file's."""
-        return "intercept_" in self.__dict__ and "solution_" not in self.__dict__
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Any:
+        """Forget the file, and fit; the parameters are those that the file tells."""
+        loaded: Any = type(self)
+        machine: Any = self
+        machine.__class__ = self._ordinary
+        try:
+            return machine.fit(X, y, sample_weight=sample_weight)
+        finally:
+            if "solution_" not in machine.__dict__:  # refused: nothing has changed
+                machine.__class__ = loaded
 
     def __getattr__(self, name: str) -> Any:
-        if name in OF_FITS and self._as_read:
+        if name in OF_FITS and "intercept_" in self.__dict__:
             raise self._unknown(name)
         return object.__getattribute__(self, name)  # fails as it has before, with the same message
 
@@ -63,7 +70,7 @@ class LoadedKernelMachine(Loaded):
     _program = "LIBSVM"
 
     def _support_products(self) -> Any:
-        if self._as_read and isinstance(self.kernel_, Precomputed):  # their values are the caller's
+        if isinstance(self.kernel_, Precomputed):  # its values are the caller's
             raise self._unknown("what the kernel is between support vectors")
         return super()._support_products()  # type: ignore[misc]
 
@@ -72,7 +79,7 @@ class LoadedKernelClassifier(LoadedKernelMachine):
     """Decides ties as LIBSVM: a score of exactly 0 is the pair's second class, equal votes the file's first one."""
 
     def _decided(self, scores: Vector) -> Order:
-        if not self._as_read or (scores.ndim == 2 and self.break_ties):
+        if scores.ndim == 2 and self.break_ties:
             return np.asarray(super()._decided(scores))  # type: ignore[misc]
         order = self._label_order
         if scores.ndim == 1:
@@ -84,26 +91,34 @@ class LoadedKernelClassifier(LoadedKernelMachine):
 class LoadedSVC(LoadedKernelClassifier, SVC):
     """An :class:`~maxmargin.svm.svc.SVC` that was read from a LIBSVM file."""
 
+    _ordinary = SVC
+
 
 class LoadedNuSVC(LoadedKernelClassifier, NuSVC):
     """A :class:`~maxmargin.svm.nu.NuSVC` that was read from a LIBSVM file."""
+
+    _ordinary = NuSVC
 
 
 class LoadedSVR(LoadedKernelMachine, SVR):
     """An :class:`~maxmargin.svm.svr.SVR` that was read from a LIBSVM file."""
 
+    _ordinary = SVR
+
 
 class LoadedNuSVR(LoadedKernelMachine, NuSVR):
     """A :class:`~maxmargin.svm.nu.NuSVR` that was read from a LIBSVM file."""
+
+    _ordinary = NuSVR
 
 
 class LoadedOneClassSVM(LoadedKernelMachine, OneClassSVM):
     """A :class:`~maxmargin.svm.one_class.OneClassSVM` that was read from a LIBSVM file."""
 
+    _ordinary = OneClassSVM
+
     def predict(self, X: Any) -> NDArray[np.intp]:
         """1 for rows inside, and −1 for outliers; LIBSVM counts the border among those."""
-        if not self._as_read:
-            return super().predict(X)
         return np.where(self.decision_function(X) > 0.0, 1, -1).astype(np.intp)
 
 
@@ -116,34 +131,34 @@ class LoadedLinearClassifier(Loaded):
     _program = "LIBLINEAR"
 
     def _decided(self, scores: Vector) -> Order:
-        if not self._as_read:
-            return np.asarray(super()._decided(scores))  # type: ignore[misc]
         order = self._label_order
         return decided_for_one(scores, order) if scores.ndim == 1 else order[scores[:, order].argmax(axis=1)]
 
     def predict(self, X: Any) -> Any:
         """The class of each row."""
-        return self.classes_[self._decided(self.decision_function(X))] if self._as_read else super().predict(X)  # type: ignore[misc]
+        return self.classes_[self._decided(self.decision_function(X))]
 
 
 class LoadedLinearSVC(LoadedLinearClassifier, LinearSVC):
     """A :class:`~maxmargin.svm.linear.LinearSVC` that was read from a LIBLINEAR file."""
 
+    _ordinary = LinearSVC
+
 
 class LoadedLogisticRegression(LoadedLinearClassifier, LogisticRegression):
     """A :class:`~maxmargin.svm.logistic.LogisticRegression` that was read from a LIBLINEAR file."""
+
+    _ordinary = LogisticRegression
 
 
 class LoadedLinearSVR(Loaded, LinearSVR):
     """A :class:`~maxmargin.svm.regression.LinearSVR` that was read from a LIBLINEAR file."""
 
-    _program = "LIBLINEAR"
+    _program, _ordinary = "LIBLINEAR", LinearSVR
 
     def slacks(self, X: Any, y: Any) -> Vector:
-        """As of a fitted machine; the file does not hold the width of the tube, which they need."""
-        if self._as_read:
-            raise self._unknown("epsilon")
-        return super().slacks(X, y)
+        """Unknown: they depend on the width of the tube, which the file does not hold."""
+        raise self._unknown("epsilon")
 
 
 # --- the order of the classes -----------------------------------------------------------------------------------
@@ -154,7 +169,7 @@ def label_order(machine: Any) -> Order:
 
     Of two classes the second comes first: a score above 0 means the second class here, and the first label there.
     """
-    if isinstance(machine, Loaded) and machine._as_read:
+    if isinstance(machine, Loaded):
         return machine._label_order
     k = len(machine.classes_)
     return np.array([1, 0]) if k == 2 else np.arange(k)

@@ -70,7 +70,8 @@ class NuSVC(KernelClassifier):
         Relative duality gap at which the fit counts as converged.
     cache_size, class_weight, verbose, max_iter, decision_function_shape, break_ties, random_state
         As in :class:`SVC`.
-    solver, multi_class, kernel_params, max_seconds, n_threads, warm_start
+    solver : {"auto", "pair_steps"}, default="auto"
+    multi_class, kernel_params, max_seconds, n_threads, warm_start
         As in :class:`SVC`.
 
     Attributes
@@ -253,8 +254,9 @@ class NuSVR(KernelRegressor):
         As in :class:`SVR`.
     tol : float, default=1e-6
         Relative duality gap at which the fit counts as converged.
-    cache_size, verbose, max_iter, solver, kernel_params, max_seconds, n_threads, warm_start
+    cache_size, verbose, max_iter, kernel_params, max_seconds, n_threads, warm_start
         As in :class:`SVR`.
+    solver : {"auto", "pair_steps"}, default="auto"
 
     Attributes
     ----------

@@ -159,7 +159,8 @@ class OneClassSVM(KernelNovelty):
         0 < ν ≤ 1: at most a share ν of the weight are outliers, and at least that share has support vectors.
     shrinking, cache_size, verbose, max_iter
         As in :class:`SVC`.
-    solver, kernel_params, max_seconds, n_threads, warm_start
+    solver : {"auto", "pair_steps"}, default="auto"
+    kernel_params, max_seconds, n_threads, warm_start
         As in :class:`SVC`.
 
     Attributes
@@ -266,8 +267,9 @@ class SVDD(KernelNovelty):
         Relative duality gap at which the fit counts as converged.
     nu : float, default=0.5
         0 < ν ≤ 1: at most a share ν of the weight are outliers, and at least that share has support vectors.
-    cache_size, verbose, max_iter, solver, kernel_params, max_seconds, n_threads, warm_start
+    cache_size, verbose, max_iter, kernel_params, max_seconds, n_threads, warm_start
         As in :class:`SVC`.
+    solver : {"auto", "pair_steps"}, default="auto"
 
     Attributes
     ----------

@@ -61,7 +61,7 @@ class SVC(KernelClassifier):
         Of votes: the class with the most confidence wins, not the first.
     random_state : int, RandomState or None, default=None
         Which rows are held out for probabilities; None means always the same.
-    solver : str, default="auto"
+    solver : {"auto", "pair_steps", "interior_point", "nystrom", "adatron", "smo_textbook"}, default="auto"
         "auto" chooses by the problem; ``solution_.reason`` says how it decided.
     multi_class : {"ovo", "ovr"}, default="ovo"
         More than two classes: one machine per pair of classes (they vote), or one per class against the rest.

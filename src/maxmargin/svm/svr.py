@@ -130,7 +130,7 @@ class SVR(KernelRegressor):
         1 prints a line per report of the solver.
     max_iter : int, default=-1
         Limit on iterations; −1 means none.
-    solver : str, default="auto"
+    solver : {"auto", "pair_steps", "interior_point", "nystrom", "adatron", "smo_textbook"}, default="auto"
         "auto" chooses by the problem; ``solution_.reason`` says how it decided.
     loss : {"epsilon_insensitive", "squared_epsilon_insensitive"}, default="epsilon_insensitive"
         The error's power p.
