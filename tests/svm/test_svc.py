@@ -1,6 +1,7 @@
 """SVC: the same machines as LIBSVM's, in scikit-learn's layouts, with more digits."""
 
 import itertools
+import signal
 import warnings
 
 import numpy as np
@@ -10,6 +11,7 @@ import sklearn.svm
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from maxmargin import SVC, ConvergenceWarning, LinearSVC, LogisticRegression, Status
+from maxmargin.certificates import Outcome
 from maxmargin.kernels import Gaussian
 from maxmargin.svm.progress import reporting_to
 from tests.conftest import tall
@@ -346,6 +348,30 @@ def test_listeners_hear_of_the_fit(capsys):
     with reporting_to(lambda iteration, gap, seconds: gaps.append(gap)):
         SVC(verbose=1).fit(X, y)
     assert len(gaps) == len(capsys.readouterr().out.splitlines()) > 0
+
+
+def test_ctrl_c_leaves_what_there_is():
+    X, y = rows_and_labels("breast")
+    machine, pressed = SVC(C=100.0, tol=1e-12), []
+
+    def press(iteration, gap, seconds):
+        if not pressed:
+            pressed.append(gap)
+            signal.raise_signal(signal.SIGINT)
+
+    with reporting_to(press), pytest.raises(KeyboardInterrupt):
+        machine.fit(X, y)
+    assert machine.solution_.status is Status.INTERRUPTED
+    assert machine.predict(X).shape == y.shape
+    assert machine.certificate_.verify(X, y).outcome is not Outcome.REJECTED
+
+
+def test_a_fit_that_runs_out_of_time_keeps_what_there_is():
+    X, y = rows_and_labels("breast")
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        machine = SVC(C=100.0, tol=1e-12, max_seconds=1e-9).fit(X, y)
+    assert machine.solution_.status is Status.TIME_LIMIT
+    assert machine.certificate_.verify(X, y).outcome is not Outcome.REJECTED
 
 
 @pytest.mark.parametrize("name", ["iris", "breast"])

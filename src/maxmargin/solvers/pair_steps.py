@@ -38,9 +38,9 @@ from maxmargin.space import prices
 
 Vector = NDArray[np.float64]
 
-DOUBLE_ROWS = 1000  # up to here values are float64, all of them at once, and steps look at all variables
-SQUARE_ROWS = 1500  # up to here all values are computed at once
-WORKING_SET = 1024  # variables
+SQUARE_ROWS = 600  # up to here values are float64, all of them at once, and steps look at all variables
+WORKING_SET = 1024  # variables at most
+FEWEST_VARIABLES, PART = 64, 16  # in a working set at first, or one in so many; after many steps it is doubled
 LEFT_AT = 0.3  # of the violation of all variables, at which a working set is left
 STEPS_IN_A_SET = 40  # times its size, at most
 VIOLATIONS = (1.0, 0.5, 0.3, 0.1, 0.03)  # differences of slopes (margins are 1) after which Newton's method may begin
@@ -49,6 +49,7 @@ MOST_FREE = 2000  # variables whose block is factored; of more, conjugate gradie
 RANK = 500  # of that
 GROWN = 0.15  # of a block's variables may come to it later
 OUTGROWN = 1.5  # times the free variables a block may have
+FIXED = 1e6  # nanoseconds of a Newton step, however few variables there are
 FINISH = 0.01  # of the gap that is asked for is what a last Newton step leaves
 FAR, COARSEST = 1e-2, 0.1  # gaps at which bounds are still unsettled, and what is enough then
 PRODUCTS = 4.0  # nanoseconds for each of the block's values: some tens of products
@@ -118,6 +119,7 @@ class Descent:
         self.slope = task.linear.copy()
         self.square: NDArray[Any] | None = None  # all values, where they are at hand
         self.small = False
+        self.set_size = max(FEWEST_VARIABLES, len(self.beta) // PART)
         self.free_set: FreeSet | None = None
         self.n_factored = 0  # of its variables
         self.among: NDArray[np.intp] = np.empty(0, dtype=np.intp)  # variables that it is about
@@ -178,10 +180,9 @@ class Descent:
 
     def descend_on_square(self) -> Status:
         """All values at hand."""
-        n, space = self.space.n, self.space
-        dtype = np.float64 if n <= DOUBLE_ROWS or space.function is None else np.float32
-        K = space.square(self.run.how, dtype)
-        self.small = dtype == np.float64
+        space = self.space
+        K = space.square(self.run.how, np.float64)
+        self.small = True
         if self.task.copies > 1:
             K = np.ascontiguousarray(np.tile(K, (self.task.copies, self.task.copies)))
         self.square = K
@@ -206,8 +207,9 @@ class Descent:
     def rounds(self, lines: HeldLines, stop: float, most: int) -> bool:
         """The same on working sets."""
         run, n, end, moved = self.run, self.space.n, self.run.count + most, False
-        size = min(WORKING_SET, lines.capacity)
+        most_size = min(WORKING_SET, lines.capacity)
         while run.count < end:
+            size = self.set_size = min(self.set_size, most_size)
             violation, members = self.steps.choose(size)
             if not violation > stop:
                 break
@@ -215,6 +217,8 @@ class Descent:
             inner = max(stop, LEFT_AT * violation)
             found, changed, change = self.steps.solve(block, STEPS_IN_A_SET * size, inner, run.how.watch)
             self.count(found)
+            if 2 * found.n_steps > size:
+                self.set_size *= 2
             if not len(changed):
                 break
             moved = True
@@ -291,7 +295,7 @@ class Descent:
         """In the units of :mod:`maxmargin.space.prices`."""
         m = float(len(self.free))
         solved = prices.factor(m) / 2.0 if m <= MOST_FREE else m * m * (PRODUCTS + RANK * RANK / m * prices.GRAM_DENSE)
-        return solved + m * (m + len(self.beta)) * self.space.value_price
+        return FIXED + solved + m * (m + len(self.beta)) * self.space.value_price
 
     def block_of(self, free: NDArray[np.intp]) -> Preconditioner | None:
         """The free variables' block: factored, or approximated where it is large; None where it cannot be."""
