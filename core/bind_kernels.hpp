@@ -113,10 +113,12 @@ struct PairSteps {
     PairReport loop(Array<const T, 2> K, index_t most_steps, double stop, PyWatch* watch) {
         expect(static_cast<index_t>(K.shape(0)) == problem.n && static_cast<index_t>(K.shape(1)) == problem.n,
                "K has a wrong shape");
-        return run(1, watch, [&](const Execution& how) {
+        const PairReport report = run(1, watch, [&](const Execution& how) {
             return core().pair_loop(problem, K.data(), sizeof(T) == 4, problem.n, most_steps, stop,
                                     how.watch);
         });
+        if (report.stopped) raise_stop(*watch);
+        return report;
     }
 
     // A new working set; the largest violation of all variables is computed on the way.
@@ -137,6 +139,7 @@ struct PairSteps {
         const PairReport report = run(1, watch, [&](const Execution& how) {
             return set.solve(core(), problem, block.data(), sizeof(T) == 4, stop, most_steps, how.watch);
         });
+        if (report.stopped) raise_stop(*watch);
         return nb::make_tuple(report, copied(set.changed), copied(set.change));
     }
 

@@ -171,9 +171,11 @@ def test_every_bit_comes_back(kind, n_classes, sparse, tmp_path):
     assert content(again, tmp_path) == text
 
 
-def test_a_file_of_libsvm_that_is_written_again_is_the_same_to_libsvm(tmp_path):
-    X, y = rows(4)
-    train(X, y, "-s 0 -t 2 -c 3", tmp_path / "theirs")
+@pytest.mark.parametrize("sign", [1, -1])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_a_file_of_libsvm_that_is_written_again_is_the_same_to_libsvm(n_classes, sign, tmp_path):
+    X, y = rows(n_classes)
+    train(X, sign * y, "-s 0 -t 2 -c 3", tmp_path / "theirs")
     write_libsvm_model(read_libsvm_model(tmp_path / "theirs"), tmp_path / "ours")
     before, after = (scores_of_libsvm(tmp_path / name, X) for name in ("theirs", "ours"))
     assert before[2] == after[2]
@@ -364,6 +366,13 @@ def test_an_old_file_stays_until_the_new_one_is_complete(tmp_path, monkeypatch):
         write_libsvm_model(fitted("c_svc", 4)[0], tmp_path / "model")
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
     assert (tmp_path / "model").read_text() == before
+
+
+def test_more_support_vectors_than_are_written_at_a_time(tmp_path, monkeypatch):
+    machine, _ = fitted("c_svc", 4)
+    whole = content(machine, tmp_path)
+    monkeypatch.setattr("maxmargin.models.libsvm_file.WRITTEN_TOGETHER", 7)
+    assert content(machine, tmp_path) == whole
 
 
 @pytest.mark.parametrize("labels", [(False, True), (-1.0, 1.0), (0, 1)])

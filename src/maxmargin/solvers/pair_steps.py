@@ -118,6 +118,7 @@ class Descent:
         self.beta = task.start(alpha)
         self.slope = task.linear.copy()
         self.square: NDArray[Any] | None = None  # all values, where they are at hand
+        self.lines: HeldLines | None = None  # else lines of them
         self.small = False
         self.set_size = max(FEWEST_VARIABLES, len(self.beta) // PART)
         self.free_set: FreeSet | None = None
@@ -190,7 +191,7 @@ class Descent:
 
     def descend_by_lines(self) -> Status:
         """Lines of the matrix when they are needed."""
-        lines = HeldLines(self.space, self.task.copies)
+        lines = self.lines = HeldLines(self.space, self.task.copies)
         return self.alternate(lambda stop, most: self.rounds(lines, stop, most))
 
     def loop(self, K: NDArray[Any], stop: float, most: int) -> bool:
@@ -378,6 +379,9 @@ class Descent:
         change = self.beta[among] - before
         if self.square is not None:
             self.slope += self.square[:, among] @ change.astype(self.square.dtype)
+        elif self.lines is not None and 2 * len(among) <= self.lines.capacity:
+            moved = np.flatnonzero(change)
+            self.add(self.lines, among[moved].astype(np.int32), change[moved])
         else:
             c = np.zeros(self.space.n)
             np.add.at(c, among % self.space.n, change)
