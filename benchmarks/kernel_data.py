@@ -6,6 +6,8 @@ images-<rows>x<pixels>x<classes>   smooth pictures in [-1, 1] like scanned digit
 
 Both are the same on every machine with the same NumPy. A mixture is as hard as real tables: with ``gamma="scale"`` and
 C=1 two rows in three are support vectors, most of them at the bound, and four new labels in five are predicted rightly.
+Where a core does 50 GFLOP/s of float64 products, scikit-learn takes 10 s of it for mixture-20000x50 at C=1, 24 s at
+C=100, and 1.5 s for mixture-5000x20 at C=100.
 """
 
 from __future__ import annotations

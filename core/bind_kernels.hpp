@@ -28,26 +28,32 @@ void expect_alike(const Tiles& left, const Tiles& right) {
            "both sides of a kernel need the same columns, layout and type");
 }
 
+void expect_lines(const Tiles& left, const Array<const std::int64_t, 1>& lines) {
+    for (std::size_t k = 0; k < lines.size(); ++k)
+        expect(lines.data()[k] >= 0 && lines.data()[k] < left.rows.packed.n_rows,
+               "a chosen row does not exist");
+}
+
 template <class T>
 void bind_kernel_values(nb::module_& m) {
     m.def(
         "kernel_block",
         [](const KernelFunction& kernel, const Tiles& left, Array<const std::int64_t, 1> lines,
-           const Tiles& right, Array<T, 2> out, const Blas& blas, int n_threads, PyWatch* watch) {
+           const Tiles& right, Array<T, 2> out, index_t column, const Blas& blas, int n_threads,
+           PyWatch* watch) {
             expect_alike(left, right);
-            const auto n = static_cast<index_t>(lines.size());
-            for (index_t k = 0; k < n; ++k)
-                expect(lines.data()[k] >= 0 && lines.data()[k] < left.rows.packed.n_rows,
-                       "a chosen row does not exist");
-            expect(right.rows.packed.single == (sizeof(T) == 4) && static_cast<index_t>(out.shape(0)) == n &&
-                       static_cast<index_t>(out.shape(1)) == right.rows.packed.n_rows,
+            expect_lines(left, lines);
+            const auto stride = static_cast<index_t>(out.shape(1));
+            expect(right.rows.packed.single == (sizeof(T) == 4) && out.shape(0) == lines.size() &&
+                       column >= 0 && column + right.rows.packed.n_rows <= stride,
                    "out has a wrong type or shape");
             run(n_threads, watch, [&](const Execution& how) {
-                core().kernel_block(kernel, left.rows, lines.data(), n, right.rows, out.data(), blas, how);
+                core().kernel_block(kernel, left.rows, lines.data(), static_cast<index_t>(lines.size()),
+                                    right.rows, out.data() + column, stride, blas, how);
             });
         },
-        "kernel"_a, "left"_a, "lines"_a.noconvert(), "right"_a, "out"_a.noconvert(), "blas"_a, "n_threads"_a,
-        "watch"_a.none() = nb::none());
+        "kernel"_a, "left"_a, "lines"_a.noconvert(), "right"_a, "out"_a.noconvert(), "column"_a, "blas"_a,
+        "n_threads"_a, "watch"_a.none() = nb::none());
     m.def(
         "kernel_gram",
         [](const KernelFunction& kernel, const Tiles& rows, In own, Array<T, 2> out, const Blas& blas,
@@ -216,24 +222,26 @@ void bind_kernels(nb::module_& m) {
     bind_kernel_values<double>(m);
     m.def(
         "kernel_scores",
-        [](const KernelFunction& kernel, const Tiles& left, const Tiles& right,
-           Array<const double, 2> coefficient, Array<double, 2> out, std::optional<Out> sizes,
-           const Blas& blas, int n_threads, PyWatch* watch) {
+        [](const KernelFunction& kernel, const Tiles& left, std::optional<Array<const std::int64_t, 1>> lines,
+           const Tiles& right, Array<const double, 2> coefficient, Array<double, 2> out,
+           std::optional<Out> sizes, const Blas& blas, int n_threads, PyWatch* watch) {
             expect_alike(left, right);
+            if (lines) expect_lines(left, *lines);
             const auto machines = static_cast<index_t>(coefficient.shape(0));
-            const index_t n = left.rows.packed.n_rows;
+            const index_t n = lines ? static_cast<index_t>(lines->size()) : left.rows.packed.n_rows;
             expect(static_cast<index_t>(coefficient.shape(1)) == right.rows.packed.n_rows,
                    "coefficient has a wrong shape");
             expect(static_cast<index_t>(out.shape(0)) == n && static_cast<index_t>(out.shape(1)) == machines,
                    "out has a wrong shape");
             double* size = sizes ? at(*sizes, n, "sizes") : nullptr;
             run(n_threads, watch, [&](const Execution& how) {
-                core().kernel_scores(kernel, left.rows, right.rows, coefficient.data(), machines, out.data(),
-                                     size, blas, how);
+                core().kernel_scores(kernel, left.rows, lines ? lines->data() : nullptr, n, right.rows,
+                                     coefficient.data(), machines, out.data(), size, blas, how);
             });
         },
-        "kernel"_a, "left"_a, "right"_a, "coefficient"_a.noconvert(), "out"_a.noconvert(),
-        "sizes"_a.none().noconvert(), "blas"_a, "n_threads"_a, "watch"_a.none() = nb::none());
+        "kernel"_a, "left"_a, "lines"_a.none().noconvert(), "right"_a, "coefficient"_a.noconvert(),
+        "out"_a.noconvert(), "sizes"_a.none().noconvert(), "blas"_a, "n_threads"_a,
+        "watch"_a.none() = nb::none());
     bind_pair_steps(m);
 }
 

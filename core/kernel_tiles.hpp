@@ -167,6 +167,12 @@ inline constexpr double value_error = sizeof(T) == 4 ? 8e-7 : 5e-14;  // of a ke
 // What products of d numbers lose, in units of ‖x‖² + ‖z‖²: measured, with room.
 inline double product_error(index_t d) { return 3.0 + std::sqrt(static_cast<double>(d)) / 16.0; }
 
+// How far exp(t) may be from the truth if its exponent is wrong by `off` at most: computed too low, the value
+// hides that.
+inline double value_lost(double value, double off) {
+    return value * (off < 1.0 ? off * (1.0 + 2.0 * off) : std::exp(off));
+}
+
 // exp(−γ t) of a line of products; entries where cancellation may have cost too many digits are computed
 // anew.
 template <class T>
@@ -179,7 +185,8 @@ void gaussian_line(const KernelFunction& kernel, const TileRows& left, index_t i
     }
     exponentials(out, at.width);
     const double lost = kernel.gamma * product_error(left.packed.n_cols) * unit<T>;
-    if ((left.squares[i] + static_cast<double>(most_square)) * lost <= value_error<T>) return;
+    const double most_off = (left.squares[i] + static_cast<double>(most_square)) * lost;
+    if (most_off <= value_error<T>) return;
     T largest[lanes] = {};
     for (index_t c = 0; c + lanes <= at.width; c += lanes)
         for (int k = 0; k < lanes; ++k) {
@@ -192,11 +199,11 @@ void gaussian_line(const KernelFunction& kernel, const TileRows& left, index_t i
         largest[0] = largest[0] > size ? largest[0] : size;
     }
     for (int k = 1; k < lanes; ++k) largest[0] = largest[0] > largest[k] ? largest[0] : largest[k];
-    if (static_cast<double>(largest[0]) * lost <= value_error<T>) return;
+    if (most_off < 0.1 && static_cast<double>(largest[0]) * lost * 1.2 <= value_error<T>) return;
     visit_both(left.given, right.given, [&](auto a, auto b) {
         for (index_t c = 0; c < at.width; ++c) {
             const double sum = static_cast<double>(own) + static_cast<double>(squares[c]);
-            if (static_cast<double>(out[c]) * sum * lost <= value_error<T>) continue;
+            if (value_lost(static_cast<double>(out[c]), sum * lost) <= value_error<T>) continue;
             out[c] = static_cast<T>(std::exp(-kernel.gamma * direct_square(a, i, b, at.first + c)));
         }
     });
@@ -271,19 +278,19 @@ void kernel_tile(const KernelFunction& kernel, const TileRows& left, const TileR
 
 inline index_t pieces(index_t n, index_t size) { return (n + size - 1) / size; }
 
-// out_kj = k(left line k, right j), lines of right.n_rows values.
+// out_kj = k(left line k, right j), lines of `stride` values.
 template <class T>
 void kernel_block(const KernelFunction& kernel, const TileRows& left, const std::int64_t* lines,
-                  index_t n_lines, const TileRows& right, T* out, const Blas& blas, const Execution& how) {
+                  index_t n_lines, const TileRows& right, T* out, index_t stride, const Blas& blas,
+                  const Execution& how) {
     const index_t n = right.packed.n_rows, across = pieces(n, tile_columns);
     const index_t work = n_lines * n * (left.packed.n_cols / 8 + 4);
     for_tasks(pieces(n_lines, tile_lines) * across, worth(how, work), [&](index_t task) {
         const index_t k = task / across * tile_lines, first = task % across * tile_columns;
         TileRoom<T> room(left.packed);
         const index_t m = smaller(tile_lines, n_lines - k);
-        const TilePlace at{lines != nullptr ? lines + k : nullptr, k, m, first,
-                           smaller(tile_columns, n - first),       m};
-        kernel_tile(kernel, left, right, at, room, out + k * n + first, n, blas);
+        const TilePlace at{lines + k, 0, m, first, smaller(tile_columns, n - first), m};
+        kernel_tile(kernel, left, right, at, room, out + k * stride + first, stride, blas);
     });
 }
 
@@ -316,13 +323,14 @@ void kernel_gram(const KernelFunction& kernel, const TileRows& rows, const doubl
     });
 }
 
-// out_i += Σ_j coefficient_mj k(x_i, z_j) for every machine m; and, if asked for, Σ_j |coefficient_0j k(x_i,
-// z_j)|. The sums over a tile are rounded as float64 even where values are float.
+// out_i += Σ_j coefficient_mj k(x_i, z_j) for every machine m and the chosen rows on the left (nullptr: all);
+// and, if asked for, Σ_j |coefficient_0j k(x_i, z_j)|. Sums over a tile are rounded as float64 even where
+// values are float.
 template <class T>
-void kernel_scores(const KernelFunction& kernel, const TileRows& left, const TileRows& right,
-                   const double* coefficient, index_t n_machines, double* out, double* sizes,
-                   const Blas& blas, const Execution& how) {
-    const index_t n = left.packed.n_rows, n_right = right.packed.n_rows;
+void kernel_scores(const KernelFunction& kernel, const TileRows& left, const std::int64_t* lines,
+                   index_t n_lines, const TileRows& right, const double* coefficient, index_t n_machines,
+                   double* out, double* sizes, const Blas& blas, const Execution& how) {
+    const index_t n = n_lines, n_right = right.packed.n_rows;
     const index_t work = n * n_right * (left.packed.n_cols / 8 + 4);
     for_tasks(pieces(n, tile_lines), worth(how, work), [&](index_t task) {
         const index_t k = task * tile_lines;
@@ -331,7 +339,11 @@ void kernel_scores(const KernelFunction& kernel, const TileRows& left, const Til
         T* tile = reinterpret_cast<T*>(values.data());
         for (index_t first = 0; first < n_right; first += tile_columns) {
             const index_t m = smaller(tile_lines, n - k);
-            const TilePlace at{nullptr,         k, m, first, smaller(tile_columns, n_right - first),
+            const TilePlace at{lines != nullptr ? lines + k : nullptr,
+                               k,
+                               m,
+                               first,
+                               smaller(tile_columns, n_right - first),
                                pieces(m, 8) * 8};
             kernel_tile(kernel, left, right, at, room, tile, tile_columns, blas);
             for (index_t i = 0; i < at.n_lines; ++i) {

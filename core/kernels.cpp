@@ -23,11 +23,12 @@ namespace maxmargin::MAXMARGIN_ISA {
 namespace {
 
 void block_of_any(const KernelFunction& kernel, const TileRows& left, const std::int64_t* lines,
-                  index_t n_lines, const TileRows& right, void* out, const Blas& blas, const Execution& how) {
+                  index_t n_lines, const TileRows& right, void* out, index_t stride, const Blas& blas,
+                  const Execution& how) {
     if (right.packed.single)
-        kernel_block(kernel, left, lines, n_lines, right, static_cast<float*>(out), blas, how);
+        kernel_block(kernel, left, lines, n_lines, right, static_cast<float*>(out), stride, blas, how);
     else
-        kernel_block(kernel, left, lines, n_lines, right, static_cast<double*>(out), blas, how);
+        kernel_block(kernel, left, lines, n_lines, right, static_cast<double*>(out), stride, blas, how);
 }
 
 void gram_of_any(const KernelFunction& kernel, const TileRows& rows, const double* own, void* out,
@@ -38,13 +39,15 @@ void gram_of_any(const KernelFunction& kernel, const TileRows& rows, const doubl
         kernel_gram(kernel, rows, own, static_cast<double*>(out), stride, blas, how);
 }
 
-void scores_of_any(const KernelFunction& kernel, const TileRows& left, const TileRows& right,
-                   const double* coefficient, index_t n_machines, double* out, double* sizes,
-                   const Blas& blas, const Execution& how) {
+void scores_of_any(const KernelFunction& kernel, const TileRows& left, const std::int64_t* lines,
+                   index_t n_lines, const TileRows& right, const double* coefficient, index_t n_machines,
+                   double* out, double* sizes, const Blas& blas, const Execution& how) {
     if (right.packed.single)
-        kernel_scores<float>(kernel, left, right, coefficient, n_machines, out, sizes, blas, how);
+        kernel_scores<float>(kernel, left, lines, n_lines, right, coefficient, n_machines, out, sizes, blas,
+                             how);
     else
-        kernel_scores<double>(kernel, left, right, coefficient, n_machines, out, sizes, blas, how);
+        kernel_scores<double>(kernel, left, lines, n_lines, right, coefficient, n_machines, out, sizes, blas,
+                              how);
 }
 
 PairReport loop_of_any(PairProblem& q, const void* K, bool single, index_t stride, index_t most_steps,

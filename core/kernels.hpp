@@ -365,12 +365,13 @@ struct Kernels {
     // Values of a kernel (kernel_tiles.hpp); `out` is float where the packed rows are. Chosen lines of the
     // left with all of the right, a side with itself, and sums with coefficients, one line a machine
     void (*kernel_block)(const KernelFunction&, const TileRows& left, const std::int64_t* lines,
-                         index_t n_lines, const TileRows& right, void* out, const Blas&, const Execution&);
+                         index_t n_lines, const TileRows& right, void* out, index_t stride, const Blas&,
+                         const Execution&);
     void (*kernel_gram)(const KernelFunction&, const TileRows&, const double* own, void* out, index_t stride,
                         const Blas&, const Execution&);
-    void (*kernel_scores)(const KernelFunction&, const TileRows& left, const TileRows& right,
-                          const double* coefficient, index_t n_machines, double* out, double* sizes,
-                          const Blas&, const Execution&);
+    void (*kernel_scores)(const KernelFunction&, const TileRows& left, const std::int64_t* lines,
+                          index_t n_lines, const TileRows& right, const double* coefficient,
+                          index_t n_machines, double* out, double* sizes, const Blas&, const Execution&);
     // Steps on pairs (pair_steps.hpp): the ends of all slopes and the largest violation; steps on a matrix at
     // hand; and slopes += Σ change_k line_k
     double (*pair_ends)(PairProblem&);

@@ -12,8 +12,9 @@
 
 namespace maxmargin::MAXMARGIN_ISA {
 
-inline constexpr double no_curvature = 1e-12;  // of a pair, relative to its two diagonal entries
-inline constexpr double negative = 1e-5;       // likewise: more than values of the kernel may be wrong
+inline constexpr double no_curvature = 1e-12;      // of a pair, relative to its two diagonal entries
+inline constexpr double negative = 1e-5;           // likewise: more than values of the kernel may be wrong
+inline constexpr double least_curvature = 1e-300;  // where diagonal entries are not positive
 
 // Upper and lower ends of the slopes: a variable at a bound cannot move on, and a tube has two slopes at 0.
 inline void set_ends(const PairProblem& q, index_t i) {
@@ -66,6 +67,11 @@ Extremes move_and_look(double* slope, const double* rise, const double* fall, do
     return found;
 }
 
+// Of a pair with that sum of diagonal entries and that value beside them.
+inline double usable_curvature(double sum, double beside) {
+    return larger(sum - 2.0 * beside, larger(no_curvature * sum, least_curvature));
+}
+
 // Among variables that may fall: the one with the largest (difference of slopes)² / curvature beside variable
 // i.
 template <class T>
@@ -73,13 +79,14 @@ index_t best_partner(const double* slope, const double* fall, const double* own,
                      double own_i, index_t begin, index_t end) {
     Doubles gain{}, place = all(-1.0), at = count_from(begin);
     const Doubles zero{}, from = all(least), mine = all(own_i), next = all(static_cast<double>(vw));
-    const Doubles flat = all(no_curvature);
+    const Doubles flat = all(no_curvature), lowest = all(least_curvature);
     index_t j = begin;
     for (; j + vw <= end; j += vw) {
         Doubles apart = load(slope + j) + load(fall + j) - from;
         apart = apart > zero ? apart : zero;
-        const Doubles sum = mine + load(own + j), floor = flat * sum;
-        Doubles curvature = sum - 2.0 * load_doubles(line + j);
+        const Doubles sum = mine + load(own + j);
+        Doubles curvature = sum - 2.0 * load_doubles(line + j), floor = flat * sum;
+        floor = floor > lowest ? floor : lowest;
         curvature = curvature > floor ? curvature : floor;
         const Doubles value = apart * apart / curvature;
         place = value > gain ? at : place;
@@ -95,9 +102,7 @@ index_t best_partner(const double* slope, const double* fall, const double* own,
     for (; j < end; ++j) {
         const double apart = slope[j] + fall[j] - least;
         if (!(apart > 0.0)) continue;
-        const double sum = own_i + own[j];
-        const double curvature = larger(sum - 2.0 * static_cast<double>(line[j]), no_curvature * sum);
-        take(apart * apart / curvature, j);
+        take(apart * apart / usable_curvature(own_i + own[j], static_cast<double>(line[j])), j);
     }
     return found;
 }
@@ -180,8 +185,8 @@ PairReport pair_loop(PairProblem& q, const T* K, index_t stride, index_t most_st
         const double sum = q.own[i] + q.own[j], curvature = sum - 2.0 * static_cast<double>(left[j]);
         report.n_negative += curvature < -negative * sum;
         const double before_i = q.beta[i], before_j = q.beta[j];
-        step =
-            move_pair(q, i, j, (q.slope[j] + q.fall[j] - best.least) / larger(curvature, no_curvature * sum));
+        const double usable = usable_curvature(sum, static_cast<double>(left[j]));
+        step = move_pair(q, i, j, (q.slope[j] + q.fall[j] - best.least) / usable);
         if (q.ridge != nullptr) {
             q.slope[i] += q.ridge[i] * (q.beta[i] - before_i);
             q.slope[j] += q.ridge[j] * (q.beta[j] - before_j);

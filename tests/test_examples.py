@@ -9,14 +9,20 @@ import pytest
 
 FOLDER = Path(__file__).parent.parent / "examples"
 LINE = re.compile(r"^ {2}(.+?) +median +([-\d.]+)(?: %)?, 5–95 % of (\d+) splits: ([-\d.]+) … ([-\d.]+)")
+ARGUMENTS = {
+    "decision_regions": ("--output", "{folder}"),
+    "satimage_polynomial": ("--quick", "--output", "{folder}"),
+}
 
 
 @pytest.fixture
 def printed(capsys, monkeypatch):
     """Runs an example and returns what it said; the folder of data is empty unless a test fills it."""
 
-    def run(name, data=""):
+    def run(name, data):
+        arguments = [part.format(folder=data) for part in ARGUMENTS.get(name, ())]
         monkeypatch.syspath_prepend(str(FOLDER))
+        monkeypatch.setattr("sys.argv", [name, *arguments])
         monkeypatch.setenv("MAXMARGIN_DATA", str(data))
         runpy.run_path(str(FOLDER / f"{name}.py"), run_name="__main__")
         return capsys.readouterr().out
@@ -110,7 +116,65 @@ def heart_disease(out):
     assert out == "set MAXMARGIN_DATA to a folder with heart_cleveland.npz (X: 297×13, y) to run this example\n"
 
 
-PROMISES = (first_fit, soft_svm_iris, perceptron_iris, pocket_iris, breast_cancer_online, heart_disease)
+def pictures(out, word):
+    """The names of the pictures that an example says it saved; they are there, and pictures."""
+    names = re.findall(rf"^{word}: (.+)$", out, re.MULTILINE)
+    assert all(Path(name).read_bytes().startswith(b"\x89PNG") for name in names)
+    return [Path(name).name for name in names]
+
+
+def decision_regions(out):
+    """Every support vector has one mark, and the machine with the larger C has fewer of them."""
+    line = r"^(\w+)\(.*\), C = ([\d.]+): (\d+) support vectors, (\d+) on the margin, (\d+) inside, (\d+) on the wrong"
+    machines = re.findall(line, out, re.MULTILINE)
+    assert [name for name, *_ in machines] == ["Linear", "Linear", "Polynomial", "Polynomial", "Gaussian", "Gaussian"]
+    counts = np.array([[int(count) for count in found] for _, _, *found in machines])
+    assert (counts[:, 0] == counts[:, 1:].sum(axis=1)).all()
+    assert (counts[:, 1] > 0).all()
+    assert (counts[::2, 0] > counts[1::2, 0]).all()
+    assert "\n  verified: all 6 machines are the best of their kind, and free points lie on the margin\n" in out
+    assert pictures(out, "picture") == ["decision_regions.png"]
+
+
+def satimage_polynomial(out):
+    assert out.startswith("digits, the 8 against the rest: 300 rows to learn from, 540 to test, 64 columns\n")
+    polynomials_of_four_degrees(out)
+
+
+def polynomials_of_four_degrees(out):
+    """Every fit is proven, more features leave fewer errors in training, and the best pair is the least of the table."""
+    table = [
+        [float(mean) for mean in re.findall(r"([\d.]+) ± ", line)] for line in out.splitlines() if line.count("±") == 3
+    ]
+    assert np.shape(table) == (4, 3)
+    degree, C = re.search(r"^ {2}best: degree (\d), C = (\S+)$", out, re.MULTILINE).groups()
+    assert table[int(degree) - 1][[1e-5, 1e-4, 1e-3].index(float(C))] == np.min(table)
+    assert f"\nat C = {C}, means over the folds\n" in out
+
+    line = r"^ {2}(\d) +([\d.]+) % +([\d.]+) % +([\d.]+) % +([\d.]+) +([\d.]+)$"
+    rows = np.array(re.findall(line, out, re.MULTILINE), dtype=float)
+    assert rows[:, 0].tolist() == [1.0, 2.0, 3.0, 4.0]
+    assert (np.diff(rows[:, 1]) <= 0.0).all()
+    assert rows[3, 1] < rows[0, 1]
+    assert (rows[:, 5] <= rows[:, 4]).all()
+
+    costs = np.array(re.findall(r"^ {2}(\d+) +(\d+) +(\d+) +([\d.]+)$", out, re.MULTILINE), dtype=float)
+    assert costs[:, 0].tolist() == [1.0, 2.0, 4.0, 8.0, 16.0]
+    assert costs[-1, 3] <= costs[0, 3]
+    assert "\n  verified: every fit is proven; training error falls with the degree; " in out
+    assert pictures(out, "figure") == [f"satimage_{name}.png" for name in ("cross_validation", "degrees", "costs")]
+
+
+PROMISES = (
+    first_fit,
+    soft_svm_iris,
+    perceptron_iris,
+    pocket_iris,
+    breast_cancer_online,
+    heart_disease,
+    decision_regions,
+    satimage_polynomial,
+)
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__)
@@ -135,3 +199,17 @@ def test_heart_disease_with_data_shows_both_machines_on_both_numbers_of_columns(
         pocket_below_perceptron(figures)
         assert figures["perceptron, training error"] == (0.0, 0.0, 0.0)
         assert figures["pocket, test error"][0] == 0.0
+
+
+def test_satimage_with_data_learns_the_last_of_its_classes(printed, tmp_path):
+    """The stand-in has as many classes and columns; the last class is a shell around the others, which no plane cuts off."""
+    rng = np.random.default_rng(0)
+    label = rng.choice([1, 2, 3, 4, 5, 7], 500)
+    away = rng.standard_normal((500, 36))
+    away *= np.where(label == 7, 60.0, 30.0)[:, None] / np.linalg.norm(away, axis=1)[:, None]
+    X = (127.0 + away).astype(np.uint8)
+    np.savez(tmp_path / "satimage.npz", X=X[:400], y=label[:400], X_test=X[400:], y_test=label[400:])
+    out = printed("satimage_polynomial", tmp_path)
+    assert out.startswith("satimage, class 6 against the rest: 300 rows to learn from, 100 to test, 36 columns\n")
+    polynomials_of_four_degrees(out)
+    assert int(re.search(r"best: degree (\d)", out)[1]) > 1

@@ -271,6 +271,7 @@ def kernel_block(
     lines: NDArray[np.int64],
     right: Tiles,
     out: NDArray[Any],
+    column: int,
     blas: Blas,
     n_threads: int,
     watch: Watch | None = None,
@@ -287,6 +288,7 @@ def kernel_gram(
 def kernel_scores(
     kernel: KernelFunction,
     left: Tiles,
+    lines: NDArray[np.int64] | None,
     right: Tiles,
     coefficient: F,
     out: F,

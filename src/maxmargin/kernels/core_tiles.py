@@ -17,6 +17,7 @@ from maxmargin.runtime import Execution
 from maxmargin.space import Rows
 
 Vector = NDArray[np.float64]
+OFF_CENTRE = 1.0  # times the mean ‖x − mean‖² that ‖mean‖² may be: rows are then used where they are
 LINEAR, POLYNOMIAL, GAUSSIAN, LAPLACIAN, SIGMOID = range(5)  # the core's numbers
 
 
@@ -69,21 +70,31 @@ class PackedRows:
         X, squares = self.X[chosen], np.ascontiguousarray(self.squares[chosen])
         return self._packed(X, Rows.of(X) if rough else self.given.take(chosen), squares)
 
+    def run(self, begin: int, end: int) -> PackedRows:
+        """Neighbouring rows, which are not copied; they are taken for what was given."""
+        X = self.X[begin:end]
+        return self._packed(X, Rows.of(X), np.ascontiguousarray(self.squares[begin:end]))
+
 
 def origin_of(kernel: Kernel, rows: Rows) -> Vector | None:
-    """Where rows are seen from: the mean of dense ones, if the kernel depends on differences alone."""
+    """Where rows are seen from: the mean of dense ones, if the kernel depends on differences alone and that helps."""
     if not isinstance(kernel, Gaussian) or rows.sparse:
         return None
-    return np.asarray(rows.X.mean(axis=0, dtype=np.float64))
+    mean = np.asarray(rows.X.mean(axis=0, dtype=np.float64))
+    about_mean = float(rows.facts.squared_norms.mean()) - float(mean @ mean)
+    return mean if float(mean @ mean) > OFF_CENTRE * about_mean else None
 
 
 def tile_scores(
     function: _core.KernelFunction, left: PackedRows, right: PackedRows, coefficients: Vector, how: Execution,
-    sizes: Vector | None = None,
+    sizes: Vector | None = None, lines: NDArray[np.int64] | None = None,
 ) -> Vector:  # fmt: skip
-    """Σ_j coefficients_mj k(x_i, z_j), one column for each line of coefficients; ``sizes`` gets Σ_j |…| of line 0."""
-    out = np.zeros((left.given.n, len(coefficients)))
+    """Σ_j coefficients_mj k(x_i, z_j), one column for each line of coefficients; ``sizes`` gets Σ_j |…| of line 0.
+
+    ``lines`` are the rows on the left that are asked for; None: all.
+    """
+    out = np.zeros((left.given.n if lines is None else len(lines), len(coefficients)))
     _core.kernel_scores(
-        function, left.tiles, right.tiles, coefficients, out, sizes, borrowed_blas(), how.n_threads, how.watch
+        function, left.tiles, lines, right.tiles, coefficients, out, sizes, borrowed_blas(), how.n_threads, how.watch
     )
     return out

@@ -22,6 +22,7 @@ Chosen = NDArray[np.intp]
 CACHE_BYTES = 2000 * 2**20
 BLOCK_BYTES = 64 * 2**20  # of values that Python evaluates at a time
 DOUBLE_ERROR = 5e-14  # of a value in float64, at most: the core's `value_error`
+MOST_RUNS = 8  # of neighbouring rows: more of them are packed once more
 TOGETHER = 256  # rows of a matrix that are compared with its columns
 
 
@@ -102,16 +103,21 @@ class KernelRows:
 
     @property
     def chosen(self) -> Chosen | None:
-        """Of a precomputed kernel: which rows and columns of the matrix; None: all."""
-        if self._parent is None or self._chosen is None:
+        """Of a precomputed kernel: which rows and columns of the matrix; None: all, or another kernel."""
+        if self._parent is None or self._chosen is None or not self.is_given:
             return None
         before = self._parent.chosen
         return self._chosen if before is None else before[self._chosen]
 
-    @property
+    @kept_property
     def facts(self) -> Facts:
-        """Of the rows themselves."""
-        return self.rows.facts
+        """Of the rows themselves; of a precomputed kernel, of the whole matrix."""
+        if self._parent is None or self.is_given:
+            return self.rows.facts
+        known = self._root.facts
+        return Facts(
+            known.finite, known.largest, known.longest_row, known.squared_norms[self._among(np.arange(self.n))]
+        )
 
     @property
     def nnz(self) -> int:
@@ -161,6 +167,40 @@ class KernelRows:
         """The rows as tiles want them, computed once."""
         return self._packed[dtype].get(lambda: self._pack(dtype))
 
+    @property
+    def packed_squares(self) -> Vector:
+        """‖x‖² of the rows as values in float64 see them."""
+        return self._root.packed(np.float64).squares[self._among(np.arange(self.n))]
+
+    @property
+    def _root(self) -> KernelRows:
+        """The rows that all of these were taken from: only they are packed."""
+        return self if self._parent is None else self._parent._root
+
+    @kept_property
+    def _places(self) -> NDArray[np.int64] | None:
+        """Where these rows are among those of the root; None: they are the root."""
+        if self._parent is None or self._chosen is None:
+            return None
+        above = self._parent._places
+        return np.ascontiguousarray(self._chosen if above is None else above[self._chosen], dtype=np.int64)
+
+    def _among(self, chosen: NDArray[Any]) -> NDArray[np.int64]:
+        places = self._places
+        return np.ascontiguousarray(chosen if places is None else places[chosen], dtype=np.int64)
+
+    @kept_property
+    def _runs(self) -> list[tuple[int, int]]:
+        """Runs of neighbours among the rows of the root; none where they are too many."""
+        places = self._places
+        if places is None:
+            return [(0, self.n)]
+        ends = np.flatnonzero(np.diff(places) != 1)
+        if len(ends) >= MOST_RUNS:
+            return []
+        first, last = np.append(0, ends + 1), np.append(ends, len(places) - 1)
+        return [(int(places[a]), int(places[b]) + 1) for a, b in zip(first, last, strict=True)]
+
     def _pack(self, dtype: Any) -> PackedRows:
         if self._parent is not None and self._chosen is not None:
             return self._parent.packed(dtype).take(self._chosen, rough=dtype == np.float32)
@@ -169,10 +209,7 @@ class KernelRows:
     def lines(self, chosen: NDArray[np.int64], how: Execution, out: NDArray[Any]) -> None:
         """k of some rows with all, into ``out``, of type ``value_type``; diagonal entries are those of ``diagonal``."""
         if self.function is not None:
-            packed = self.packed(np.float32)
-            _core.kernel_block(
-                self.function, packed.tiles, chosen, packed.tiles, out, borrowed_blas(), how.n_threads, how.watch
-            )
+            self._lines_of_core(chosen, how, out)
         elif self.is_given:
             columns = slice(None) if self.chosen is None else self.chosen
             rows = chosen if self.chosen is None else self.chosen[chosen]
@@ -183,6 +220,17 @@ class KernelRows:
             for k in range(0, len(chosen), step):
                 out[k : k + step] = self.kernel.block(self.rows.take(chosen[k : k + step]), self.rows)
         out[np.arange(len(chosen)), chosen] = self.diagonal[chosen]
+
+    def _lines_of_core(self, chosen: NDArray[np.int64], how: Execution, out: NDArray[Any]) -> None:
+        assert self.function is not None
+        left, lines, column = self._root.packed(np.float32), self._among(chosen), 0
+        right = [left.run(*run) for run in self._runs] if self._runs and self._places is not None else [None]
+        for part in right:
+            tiles = (self.packed(np.float32) if part is None else part).tiles
+            _core.kernel_block(
+                self.function, left.tiles, lines, tiles, out, column, borrowed_blas(), how.n_threads, how.watch
+            )
+            column += 0 if part is None else part.given.n
 
     def square(self, how: Execution, dtype: Any) -> NDArray[Any]:
         """All values of the rows with one another: symmetric, of the type asked for."""
@@ -202,7 +250,7 @@ class KernelRows:
         if self.function is None:
             return self.take(chosen).square(how, self.value_type)
         out = np.empty((len(chosen), len(chosen)), dtype=np.float32)
-        some = self.packed(np.float32).take(chosen, rough=True)
+        some = self._root.packed(np.float32).take(self._among(chosen), rough=True)
         own = np.ascontiguousarray(self.diagonal[chosen])
         _core.kernel_gram(self.function, some.tiles, own, out, borrowed_blas(), how.n_threads, how.watch)
         return out
@@ -213,11 +261,11 @@ class KernelRows:
             out = np.empty((len(chosen), self.n), dtype=self.value_type)
             self.lines(chosen.astype(np.int64), how, out)
             return np.ascontiguousarray(out[:, others])
-        packed, every = self.packed(np.float32), np.arange(len(chosen))
-        left, right = packed.take(chosen, rough=True), packed.take(others, rough=True)
+        packed, lines = self._root.packed(np.float32), self._among(chosen)
+        right = packed.take(self._among(others), rough=True)
         values = np.empty((len(chosen), len(others)), dtype=np.float32)
         _core.kernel_block(
-            self.function, left.tiles, every, right.tiles, values, borrowed_blas(), how.n_threads, how.watch
+            self.function, packed.tiles, lines, right.tiles, values, 0, borrowed_blas(), how.n_threads, how.watch
         )
         return values
 
@@ -228,8 +276,9 @@ class KernelRows:
         if not len(live):
             return scores, sizes
         if self.function is not None:
-            packed = self.packed(np.float64)
-            scores = tile_scores(self.function, packed, packed.take(live), c[None, live], how, sizes)[:, 0]
+            packed = self._root.packed(np.float64)
+            right = packed.take(self._among(live))
+            scores = tile_scores(self.function, packed, right, c[None, live], how, sizes, self._places)[:, 0]
             return scores, sizes
         if self.is_given:
             step = max(1, BLOCK_BYTES // (8 * self.n))
@@ -250,8 +299,9 @@ class KernelRows:
         live = np.flatnonzero(c)
         if self.function is None or not len(live):
             return self.exact_scores(c, how)[0]
-        packed = self.packed(np.float32)
-        return tile_scores(self.function, packed, packed.take(live), c[None, live], how)[:, 0]
+        packed = self._root.packed(np.float32)
+        right = packed.take(self._among(live), rough=True)
+        return tile_scores(self.function, packed, right, c[None, live], how, lines=self._places)[:, 0]
 
 
 def symmetric_rows(rows: Rows, kernel: Kernel) -> Rows:

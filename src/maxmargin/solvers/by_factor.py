@@ -40,6 +40,7 @@ MOST_FACTORED = 6000  # rows of a matrix that is factored to the end
 SMALLEST_PIVOT = 1e-14  # of the largest diagonal entry: what is left of the matrix is rounding
 INNER_TOL = 1e-3  # of the tolerance: what the linear machine is solved to
 SHARPER = (1.0, 1e-2, 1e-4)  # times that, until the claim is good enough
+NO_MULTIPLIER = 1e-11  # of the largest one: what a barrier leaves of a multiplier that is zero
 SAFELY = 1.0 + 1e-9  # longer than margins of 1 ask for, so that rounding cannot take them away
 
 
@@ -99,7 +100,8 @@ class ByFactor(Settings):
 
     def stated(self, part: Problem, live: NDArray[np.intp], n: int, answer: Solution, how: Execution) -> Solution:
         """The multipliers as those of the machine with the kernel, and what can be claimed of them there."""
-        space, alpha, b, interval = part.space, answer.alpha, answer.b, answer.bias_interval
+        space, alpha, b, interval = part.space, answer.alpha.copy(), answer.b, answer.bias_interval
+        alpha[np.abs(alpha) <= NO_MULTIPLIER * float(np.abs(alpha).max(initial=0.0))] = 0.0
         assert isinstance(space, KernelRows)
         f, sizes = space.exact_scores(part.sign * alpha, how)
         if part.hard:

@@ -29,8 +29,7 @@ def sizes_of(space: KernelRows, alpha: Vector) -> RowSizes:
     squares = facts.squared_norms
     largest = float(squares[live].max(initial=0.0))
     if space.function is not None:
-        packed = space.packed(np.float64)
-        return RowSizes(facts.longest_row, squares, largest, packed.squares, corrected=space.corrected)
+        return RowSizes(facts.longest_row, squares, largest, space.packed_squares, corrected=space.corrected)
     # Python's own values: dense rows of a Gaussian are seen from the mean of the support rows.
     centred = squares
     if not space.sparse and len(live):

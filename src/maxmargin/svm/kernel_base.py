@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -26,7 +26,7 @@ from maxmargin.solvers.kernel_choice import make_kernel_solver
 from maxmargin.space import Rows
 from maxmargin.svm.base import ADVICE
 from maxmargin.svm.compressed import compressed
-from maxmargin.svm.kernel_prediction import expansion_scores
+from maxmargin.svm.kernel_prediction import PackedSupport, Parts, expansion_sums, given_sums
 from maxmargin.svm.machines import Task, solve_all
 from maxmargin.svm.progress import FitProgress
 from maxmargin.svm.readings import BEYOND, Chosen, free_and_bounded, multiplier_range, one_or_all
@@ -91,7 +91,7 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
             raise InputError(f"verbose must be a number of at least 0, got {self.verbose!r}")
         truth_value("warm_start", self.warm_start)
 
-    def _make_kernel(self, space: Rows, weight: ArrayLike) -> Kernel:
+    def _make_kernel(self, space: Rows, weight: Vector) -> Kernel:
         return make_kernel(
             self.kernel,
             gamma=self.gamma,
@@ -99,7 +99,7 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
             degree=self.degree,
             kernel_params=self.kernel_params,
             X=space,
-            sample_weight=weight,
+            sample_weight=weight if np.ptp(weight) > 0.0 else None,  # the same for all rows: it is no weight
         )
 
     def _kernel_rows(self, space: Rows, kernel: Kernel, n_threads: int) -> Any:
@@ -178,6 +178,7 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
         self.free_ = one_or_all([m.rows[free] for m, (free, _) in zip(machines, readings, strict=True)])
         self.bounded_ = one_or_all([m.rows[bounded] for m, (_, bounded) in zip(machines, readings, strict=True)])
         self._has_bounds = any(np.isfinite(m.upper).any() for m in machines)
+        self._support_rows = PackedSupport()
         # Values of a precomputed kernel are the caller's: what they say of the support vectors must be asked now.
         self.__dict__.pop("_support_sums", None)
         if precomputed:
@@ -237,19 +238,31 @@ class KernelMachine(VersionedState, CallbackSupportMixin, BaseEstimator):
         """The coefficients of every machine at the support vectors, one line each."""
         return self.dual_coef_
 
-    def _sum_over(self, X: Any, coefficients: Vector, part: slice = slice(None)) -> Vector:
-        """Σ_j coefficients_jm k(x_j, x) over some of the support vectors, one column per machine."""
+    def _sums_over(self, X: Any, parts: Parts) -> list[Vector]:
+        """Σ_j coefficients_jm k(x_j, x) over each part of the support vectors, one column per machine."""
         if isinstance(self.kernel_, Precomputed):
-            return expansion_scores(self.kernel_, X[:, self.support_[part]], None, coefficients)
-        return expansion_scores(self.kernel_, X, self.support_vectors_[part], coefficients)
+            return [given_sums(X[:, self.support_[part]], coefficients) for part, coefficients in parts]
+        if not self.support_vectors_.shape[0]:
+            return [np.zeros((X.shape[0], coefficients.shape[1])) for _, coefficients in parts]
+        packed = self.__dict__.setdefault("_support_rows", PackedSupport())
+        return expansion_sums(packed.rows(self.kernel_, self.support_vectors_), X, parts, self.n_threads)
 
     def _sums_of(self, X: Any) -> Vector:
         """Σ_j coefficients_jm k(x_j, x) of every machine m, without its bias."""
-        return self._sum_over(X, self._dense_dual.T)
+        return self._sums_over(X, [(slice(None), self._dense_dual.T)])[0]
+
+    def _checked(self, X: Any) -> Any:
+        """X of a prediction; rows that are plainly in order need none of scikit-learn's checks, which take longer."""
+        own = self.__dict__
+        if type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and X.flags.aligned:
+            as_fitted = X.shape[0] > 0 and X.shape[1] == own.get("n_features_in_") and "feature_names_in_" not in own
+            if as_fitted and np.isfinite(X).all():
+                return X
+        return checked_for_scores(self, X)
 
     def _scores_of(self, X: Any) -> Vector:
         """The scores of checked rows, one column per machine."""
-        return np.asarray(self._sums_of(checked_for_scores(self, X)) + self.intercept_)
+        return np.asarray(self._sums_of(self._checked(X)) + self.intercept_)
 
     @property
     def coef_(self) -> Any:

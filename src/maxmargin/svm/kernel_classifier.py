@@ -162,7 +162,8 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
             return super()._sums_of(X)
         dual = self._dense_dual
         # A class's support vectors take part in k − 1 of the k (k − 1)/2 machines: the others are not looked at.
-        return scores_of_pairs([self._sum_over(X, dual[:, own].T, own) for own in classes_in(self.n_support_)])
+        parts = [(own, dual[:, own].T) for own in classes_in(self.n_support_)]
+        return scores_of_pairs(self._sums_over(X, parts))
 
     # --- readings ---------------------------------------------------------------------------------------------
 

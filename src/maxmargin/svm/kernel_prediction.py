@@ -8,36 +8,76 @@ machine with class j < i. Columns are grouped by class, and a score above zero m
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Iterator, Sequence
+from functools import cache
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from maxmargin.kernels import Kernel, Precomputed
+from maxmargin.kernels import Kernel
+from maxmargin.kernels.support_rows import SupportRows
+from maxmargin.process import blas_guard
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+Parts = Sequence[tuple[slice, Matrix]]  # of support vectors, each with the coefficients of some machines
 
 
-def expansion_scores(kernel: Kernel, X: Any, support_vectors: Any, coefficients: Matrix) -> Matrix:
-    """Σ_j coefficients_jm k(x, z_j) of every row x of X and every machine m.
+class PackedSupport:
+    """Packs the support vectors of a machine at its first prediction, and again only if it is given others.
 
-    Of a precomputed kernel, X holds the values at the support vectors, and nothing else is looked at.
+    A pickle or a copy holds nothing: it can be made again.
+    """
+
+    def __init__(self) -> None:
+        self._packed: tuple[Any, SupportRows] | None = None
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PackedSupport, ()
+
+    def rows(self, kernel: Kernel, support_vectors: Any) -> SupportRows:
+        """Threads that come at the same time pack them each; all get the same numbers."""
+        packed = self._packed
+        if packed is None or packed[0] is not support_vectors or packed[1].kernel is not kernel:
+            self._packed = packed = support_vectors, SupportRows(kernel, support_vectors)
+        return packed[1]
+
+
+def expansion_sums(support: SupportRows, X: Any, parts: Parts, n_threads: int | None = None) -> list[Matrix]:
+    """Σ_j coefficients_jm k(x, z_j) of every row x of X and every machine m, over each part of the support vectors.
+
+    Values that are not finite are an error, which says of which row.
 
     Examples
     --------
     >>> from maxmargin.kernels import Linear
-    >>> expansion_scores(Linear(), np.array([[2.0], [3.0]]), np.array([[1.0], [10.0]]), np.array([[1.0], [0.5]]))
-    array([[12.],
-           [18.]])
+    >>> support = SupportRows(Linear(), np.array([[1.0], [10.0]]))
+    >>> expansion_sums(support, np.array([[2.0], [3.0]]), [(slice(0, 1), np.array([[5.0]]))])
+    [array([[10.],
+           [15.]])]
     """
-    if len(coefficients) == 0:
-        return np.zeros((X.shape[0], coefficients.shape[1]))
-    if isinstance(kernel, Precomputed):
-        return np.asarray(X @ coefficients, dtype=np.float64)
-    return kernel.times(X, support_vectors, coefficients)
+    sums = support.sums_of_parts(X, parts, n_threads)
+    if not np.isfinite(np.concatenate(sums, axis=1)).all():
+        for part, coefficients in parts:
+            support.kernel.times(X, support.rows.X[part], coefficients)
+    return sums
+
+
+def given_sums(values: Any, coefficients: Matrix) -> Matrix:
+    """Σ_j coefficients_jm values_ij of a precomputed kernel; a row has the same bits whatever is beside it.
+
+    Examples
+    --------
+    >>> given_sums(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0], [10.0, 1.0]]))
+    array([[21.,  2.]])
+    """
+    if sp.issparse(values):
+        return np.asarray(values @ coefficients, dtype=np.float64)
+    rows, lines = (np.ascontiguousarray(part, dtype=np.float64) for part in (values, coefficients.T))
+    with blas_guard:
+        return np.asarray(np.vecdot(rows[:, None, :], lines))
 
 
 def pairs(n_classes: int) -> list[tuple[int, int]]:
@@ -104,7 +144,9 @@ def pair_coefficients(layout: Matrix, n_support: NDArray[Any]) -> sp.csr_array:
 
 def scores_of_pairs(by_class: list[Matrix]) -> Matrix:
     """Scores of all machines of pairs, from every class's k − 1 sums over its own support vectors."""
-    return np.stack([by_class[i][:, j - 1] + by_class[j][:, i] for i, j in pairs(len(by_class))], axis=1)
+    duels, sums = duels_of(len(by_class)), np.stack(by_class)
+    scores = sums[duels.first, :, duels.second - 1] + sums[duels.second, :, duels.first]
+    return np.ascontiguousarray(scores.T)
 
 
 def most_votes(for_second: NDArray[np.bool_], n_classes: int) -> NDArray[np.intp]:
@@ -115,8 +157,36 @@ def most_votes(for_second: NDArray[np.bool_], n_classes: int) -> NDArray[np.intp
     >>> most_votes(np.array([[True, True, False], [False, True, False]]), 3)
     array([1, 0])
     """
-    votes = np.zeros((len(for_second), n_classes), dtype=np.intp)
-    for second, (i, j) in zip(for_second.T, pairs(n_classes), strict=True):
-        votes[:, i] += ~second
-        votes[:, j] += second
+    duels, votes = duels_of(n_classes), np.zeros((len(for_second), n_classes), dtype=np.intp)
+    votes[:, :-1] = np.add.reduceat(~for_second, duels.begins, axis=1, dtype=np.intp)
+    votes[:, 1:] += np.add.reduceat(for_second[:, duels.by_second], duels.by_second_begins, axis=1, dtype=np.intp)
     return np.asarray(votes.argmax(axis=1))
+
+
+class Duels(NamedTuple):
+    """Every pair's classes, and where a class's pairs begin: those in which it is first, in the order of the pairs;
+    those in which it is second, in the order ``by_second``."""
+
+    first: NDArray[np.intp]
+    second: NDArray[np.intp]
+    begins: NDArray[np.intp]
+    by_second: NDArray[np.intp]
+    by_second_begins: NDArray[np.intp]
+
+
+@cache
+def duels_of(n_classes: int) -> Duels:
+    """The pairs of so many classes.
+
+    Examples
+    --------
+    >>> duels_of(3)._asdict()
+    {'first': array([0, 0, 1]), 'second': array([1, 2, 2]), 'begins': array([0, 2]), ...}
+    """
+    first, second = np.array(pairs(n_classes), dtype=np.intp).reshape(-1, 2).T.copy()
+    by_second = np.argsort(second, kind="stable")
+    begins = np.searchsorted(first, np.arange(n_classes - 1))
+    duels = Duels(first, second, begins, by_second, np.searchsorted(second[by_second], np.arange(1, n_classes)))
+    for shared in duels:
+        shared.setflags(write=False)
+    return duels

@@ -78,7 +78,7 @@ def solve_all(
         with KeptMemory():
             return make(tasks[k].problem, inside).solve(tasks[k].problem, start=starts[k], watch=watches[k])
 
-    if workers == 1 or all(task.problem.n_rows <= FEW_ROWS for task in tasks):
+    if workers == 1 or all(_is_small(task.problem) for task in tasks):
         return _one_by_one(work, watches, watch), watch
     machines = SideBySide([partial(work, k) for k in range(len(tasks))], workers)
     try:
@@ -101,13 +101,20 @@ def solve_all(
 FEW_ROWS = 300  # a problem that is solved before a thread has begun
 
 
+def _is_small(problem: Any) -> bool:
+    return isinstance(problem, Problem | NuProblem) and problem.n_rows <= FEW_ROWS
+
+
 def _one_by_one(work: Callable[[int], Solution], watches: list[Watch], watch: Watch) -> list[Solution]:
     """All tasks in this thread; after Ctrl-C or a listener's wish, each returns what it has at once."""
     solutions: list[Solution] = []
     for k in range(len(watches)):
         solutions.append(work(k))
         watch.interrupted |= solutions[-1].status is Status.INTERRUPTED and not watch.stop_requested
-        watch.report(k + 1, solutions[-1].gap)
+        try:
+            watch.report(k + 1, solutions[-1].gap)
+        except KeyboardInterrupt:  # of a listener
+            watch.interrupted = True
         if watch.interrupted or watch.stop_requested:
             _cancel(watches)
     return solutions

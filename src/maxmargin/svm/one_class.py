@@ -12,7 +12,7 @@ from sklearn.base import OutlierMixin
 
 from maxmargin.certificates import NuCertificate
 from maxmargin.errors import InputError
-from maxmargin.estimators import check_names, checked_for_scores
+from maxmargin.estimators import check_names
 from maxmargin.foreign import with_callbacks
 from maxmargin.inputs import check_costs, check_rows, check_sizes, check_weights
 from maxmargin.kernels import Kernel, Precomputed
@@ -379,5 +379,5 @@ class SVDD(KernelNovelty):
 
     def decision_function(self, X: Any) -> Vector:
         """R² − ‖φ(x) − c‖² of each row: negative for an outlier."""
-        X = checked_for_scores(self, X)
+        X = self._checked(X)
         return self._inside(self._own(X), self._sums_of(X)[:, 0])
