@@ -142,7 +142,7 @@ def satimage_polynomial(out):
 
 
 def polynomials_of_four_degrees(out):
-    """Every fit is proven, more features leave fewer errors in training, and the best pair is the least of the table."""
+    """Every fit is proven, more features leave fewer errors in training, the best pair is the least of the table."""
     table = [
         [float(mean) for mean in re.findall(r"([\d.]+) ± ", line)] for line in out.splitlines() if line.count("±") == 3
     ]
@@ -202,7 +202,7 @@ def test_heart_disease_with_data_shows_both_machines_on_both_numbers_of_columns(
 
 
 def test_satimage_with_data_learns_the_last_of_its_classes(printed, tmp_path):
-    """The stand-in has as many classes and columns; the last class is a shell around the others, which no plane cuts off."""
+    """In the stand-in the last class is a shell around the others, which no plane cuts off."""
     rng = np.random.default_rng(0)
     label = rng.choice([1, 2, 3, 4, 5, 7], 500)
     away = rng.standard_normal((500, 36))

@@ -37,9 +37,6 @@ LEFT_OUT = {
 }
 
 BITS = "Asks for 0.25 to the last bit; a fit ends at a gap of 1e-6 at most, not at the same bits."
-GAP = "Asks for six equal digits of values that are computed in two ways; both fits end at a gap of 1e-6 at most."
-    "Asks for six equal digits where the same values are computed in two ways; both fits end at a gap of 1e-6 at most."
-)
 NEGATIVE = "A weight below zero is refused, since no optimum exists with it; a weight of 0 leaves a row out."
 TUBE = "C must be finite: where rounding alone costs infinitely much, no function could be certified."
 
@@ -47,8 +44,6 @@ TUBE = "C must be finite: where rounding alone costs infinitely much, no functio
 DELIBERATE = {
     "test_libsvm_parameters": BITS,
     "test_tweak_params": BITS,
-    "test_precomputed": GAP,
-    "test_svc_clone_with_callable_kernel": GAP,
     "test_svr_errors": "A kernel that returns a matrix of a wrong shape is refused by fit already, not by predict.",
     "test_negative_sample_weights_mask_all_samples": "The message says which weights are zero or negative.",
     "test_negative_weights_svc_leave_just_one_label": NEGATIVE,

@@ -84,7 +84,9 @@ class ExpansionCertificate(Claim):
 
     @property
     def _indefinite(self) -> bool:
-        return known(self.kernel) and definite(self.kernel) is False
+        if not known(self.kernel) or definite(self.kernel):
+            return False
+        return definite(self.kernel) is False or math.isnan(self.gap)  # nobody claims a gap
 
     def _fits(self, shape: tuple[int, int]) -> bool:
         square = not known(self.kernel) or "precomputed" not in names_in(self.kernel) or shape[0] == shape[1]

@@ -36,7 +36,7 @@ def function_of(kernel: Kernel) -> _core.KernelFunction | None:
         return _core.KernelFunction(LAPLACIAN, kernel.gamma, 0.0, 0.0)
     if isinstance(kernel, Linear):
         return _core.KernelFunction(LINEAR, 1.0, 0.0, 1.0)
-    if isinstance(kernel, Polynomial):
+    if isinstance(kernel, Polynomial) and float(kernel.degree).is_integer():  # other powers may have no value
         return _core.KernelFunction(POLYNOMIAL, kernel.gamma, kernel.coef0, kernel.degree)
     if isinstance(kernel, Sigmoid):
         return _core.KernelFunction(SIGMOID, kernel.gamma, kernel.coef0, 0.0)

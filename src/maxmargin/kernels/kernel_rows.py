@@ -66,6 +66,7 @@ class KernelRows:
         self.d, self.sparse, self.per_row = about.d, about.sparse, about.per_row
         self.shape = self.n, self.d
         self.function = function_of(kernel)
+        self.precise = False  # values that steer are float64, too
         self._packed: dict[Any, Kept[PackedRows]] = {np.float32: Kept(), np.float64: Kept()}
 
     @classmethod
@@ -142,8 +143,8 @@ class KernelRows:
 
     @property
     def value_type(self) -> Any:
-        """Of values that steer: float32 where the core computes them, as they come elsewhere."""
-        return np.float32 if self.function is not None else np.float64
+        """Of values that steer: float32 where the core computes them, unless they turned out to be too rough."""
+        return np.float32 if self.function is not None and not self.precise else np.float64
 
     @property
     def value_price(self) -> float:
@@ -223,10 +224,10 @@ class KernelRows:
 
     def _lines_of_core(self, chosen: NDArray[np.int64], how: Execution, out: NDArray[Any]) -> None:
         assert self.function is not None
-        left, lines, column = self._root.packed(np.float32), self._among(chosen), 0
+        left, lines, column = self._root.packed(self.value_type), self._among(chosen), 0
         right = [left.run(*run) for run in self._runs] if self._runs and self._places is not None else [None]
         for part in right:
-            tiles = (self.packed(np.float32) if part is None else part).tiles
+            tiles = (self.packed(self.value_type) if part is None else part).tiles
             _core.kernel_block(
                 self.function, left.tiles, lines, tiles, out, column, borrowed_blas(), how.n_threads, how.watch
             )
@@ -249,8 +250,8 @@ class KernelRows:
         """Values of some rows with one another, of type ``value_type``: they only steer."""
         if self.function is None:
             return self.take(chosen).square(how, self.value_type)
-        out = np.empty((len(chosen), len(chosen)), dtype=np.float32)
-        some = self._root.packed(np.float32).take(self._among(chosen), rough=True)
+        out = np.empty((len(chosen), len(chosen)), dtype=self.value_type)
+        some = self._root.packed(self.value_type).take(self._among(chosen), rough=True)
         own = np.ascontiguousarray(self.diagonal[chosen])
         _core.kernel_gram(self.function, some.tiles, own, out, borrowed_blas(), how.n_threads, how.watch)
         return out
@@ -261,9 +262,9 @@ class KernelRows:
             out = np.empty((len(chosen), self.n), dtype=self.value_type)
             self.lines(chosen.astype(np.int64), how, out)
             return np.ascontiguousarray(out[:, others])
-        packed, lines = self._root.packed(np.float32), self._among(chosen)
+        packed, lines = self._root.packed(self.value_type), self._among(chosen)
         right = packed.take(self._among(others), rough=True)
-        values = np.empty((len(chosen), len(others)), dtype=np.float32)
+        values = np.empty((len(chosen), len(others)), dtype=self.value_type)
         _core.kernel_block(
             self.function, packed.tiles, lines, right.tiles, values, 0, borrowed_blas(), how.n_threads, how.watch
         )
@@ -299,7 +300,7 @@ class KernelRows:
         live = np.flatnonzero(c)
         if self.function is None or not len(live):
             return self.exact_scores(c, how)[0]
-        packed = self._root.packed(np.float32)
+        packed = self._root.packed(self.value_type)
         right = packed.take(self._among(live), rough=True)
         return tile_scores(self.function, packed, right, c[None, live], how, lines=self._places)[:, 0]
 

@@ -46,6 +46,7 @@ class SupportRows:
         if self.function is not None:
             self.origin = origin_of(kernel, self.rows)
             self.packed = PackedRows.of(self.rows, np.float64, self.origin)
+            self._parts: dict[tuple[int, int], PackedRows] = {}
 
     def sums(self, X: Any, coefficients: Matrix, n_threads: int | None = None) -> Matrix:
         """One column for each column of coefficients."""
@@ -63,9 +64,15 @@ class SupportRows:
             left = PackedRows.of(rows, np.float64, self.origin)
             found = []
             for part, coefficients in parts:
-                right = self.packed if part == ALL else self.packed.take(np.arange(self.rows.n)[part])
+                right = self.packed if part == ALL else self._part(part)
                 found.append(tile_scores(self.function, left, right, np.ascontiguousarray(coefficients.T), how))
         return found
+
+    def _part(self, part: slice) -> PackedRows:
+        begin, end, _ = part.indices(self.rows.n)
+        if (begin, end) not in self._parts:
+            self._parts[begin, end] = self.packed.take(np.arange(begin, end))
+        return self._parts[begin, end]
 
     def _alike(self, rows: Rows) -> Rows:
         """Sparse beside sparse support vectors, dense beside dense ones."""

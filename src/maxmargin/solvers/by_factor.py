@@ -22,6 +22,7 @@ import scipy.linalg.lapack as lapack
 from numpy.typing import NDArray
 
 from maxmargin.certificates import NotSeparableError, judge_separability
+from maxmargin.certificates.terms import CAREFUL
 from maxmargin.errors import InputError
 from maxmargin.kernels import Linear
 from maxmargin.kernels.kernel_rows import KernelRows
@@ -30,7 +31,7 @@ from maxmargin.process import blas_guard
 from maxmargin.runtime import Execution, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.free_set import LowRank
-from maxmargin.solvers.kernel_claims import expansion_stated
+from maxmargin.solvers.kernel_claims import expansion_stated, scores_off
 from maxmargin.solvers.run import STOPPED, Run, Settings, Solver, Start, handed_on, settled
 from maxmargin.space import Rows
 
@@ -141,7 +142,7 @@ def factor(space: KernelRows, how: Execution) -> Vector:
     if space.n > MOST_FACTORED:
         raise InputError(
             f"this needs a factor of the whole kernel matrix, which {space.n} rows are too many for (at most "
-            f"{MOST_FACTORED}); use loss='hinge' or 'squared_hinge', or solver='nystrom'"
+            f"{MOST_FACTORED}); use solver='nystrom', or loss 'hinge' or 'squared_hinge'"
         )
     K = space.square(how, np.float64)
     largest = float(K.diagonal().max(initial=0.0))
@@ -219,6 +220,7 @@ def stretched(
     least = float((y * (f + b))[live].min())
     if not least > 0.0:
         return alpha, b, f, sizes
-    lost = 1e-14 * float(sizes.max()) + math.ulp(abs(b))
+    off = CAREFUL * scores_off(problem, alpha, sizes) + 8.0 * math.ulp(abs(b) + float(np.abs(f).max()))
+    lost = float(off[live].max())
     by = SAFELY / max(least - lost, 0.5 * least)
     return by * alpha, by * b, by * f, by * sizes

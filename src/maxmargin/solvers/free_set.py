@@ -28,6 +28,7 @@ RESOLVED = 4  # times that a system is solved again without the variables that r
 ROUGHLY = 0.2  # of the residual at first, in the block's own norm: while variables still reach bounds
 MOST_STEPS = 60  # of conjugate gradients
 PIVOTS = 50  # of a partial factor that are drawn together
+ROUNDED = 1e-7  # of the largest diagonal entry is what float32 leaves of an eigenvalue
 NEGLIGIBLE = 1e-9  # of the diagonal's sum: what is left of it then is not worth more columns
 
 
@@ -100,14 +101,16 @@ class LowRank:
         self.times = times
         left, m = diagonal.astype(np.float64), len(diagonal)
         rng, B = np.random.default_rng(0), np.empty((m, 0))
-        smallest = NEGLIGIBLE * float(left.sum())
+        smallest, largest = NEGLIGIBLE * float(left.sum()), float(left.max(initial=0.0))
         while B.shape[1] < rank and float(left.sum()) > smallest:
             size = min(PIVOTS, rank - B.shape[1])
             chosen = np.unique(rng.choice(m, size, p=left / left.sum()))
             fresh = columns(chosen).astype(np.float64) - B @ B[chosen].T
             corner = fresh[chosen]
             values, vectors = np.linalg.eigh(0.5 * (corner + corner.T))
-            good = values > 1e-6 * max(float(values[-1]), 1e-300)
+            good = values > max(1e-6 * float(values[-1]), ROUNDED * largest)
+            if not good.any():  # what is left is rounding, or a ridge that no column has
+                break
             B = np.concatenate([B, fresh @ (vectors[:, good] / np.sqrt(values[good]))], axis=1)
             left = np.maximum(diagonal - np.einsum("ij,ij->i", B, B), 0.0)
         self.B = B

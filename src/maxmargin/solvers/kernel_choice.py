@@ -47,7 +47,9 @@ def make_kernel_solver(
         raise InputError(f"solver={name!r} is not for machines with nu; use 'auto' or 'pair_steps'")
     if name == "interior_point":
         return by_factor(problem, "interior_point", "asked for", seed, **options)
-    if not boxed or (name in ("adatron", "smo_textbook") and not problem.loss.has_box):
+    if name == "nystrom" and not boxed and not problem.hard:
+        return by_factor(problem, "auto", "asked for", seed, rank=LANDMARKS, **options)
+    if not boxed:
         raise InputError(f"solver={name!r} needs loss 'hinge' or 'squared_hinge' and a finite C; use 'auto'")
     if name == "nystrom":
         polish = PairSteps(**options)

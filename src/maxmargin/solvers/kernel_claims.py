@@ -64,9 +64,7 @@ def expansion_stated(
     found = _claimed(problem, space, alpha, b, f, sums, moved, 1.0, definite=definite)
     margins = not problem.loss.regression and not problem.hard and not problem.loss.entropic
     if definite and margins and found.gap > tol and alpha.any():
-        n_support, total = int(np.count_nonzero(alpha)), float(np.abs(alpha).sum())
-        sizes, additions = sizes_of(space, alpha), additions_of(space, n_support)
-        off = score_off(space.kernel.structure(), sizes, sums, total, additions, moved=moved)
+        off = scores_off(problem, alpha, sums, moved)
         on_margin = np.abs(1.0 - problem.sign * (f + b)) <= ON_MARGIN
         stretch = 1.0 + 2.0 * CAREFUL * float(off[on_margin].max(initial=0.0))
         if stretch <= MOST_STRETCH:
@@ -76,6 +74,15 @@ def expansion_stated(
         zero = np.zeros(len(alpha))
         found = _claimed(problem, space, zero, b, zero, zero, 0.0, 1.0, definite=True)
     return found
+
+
+def scores_off(problem: Problem, alpha: Vector, sums: Vector, moved: float = 0.0) -> Vector:
+    """By how much the scores of every row may be off."""
+    space = problem.space
+    assert isinstance(space, KernelRows)
+    n_support, total = int(np.count_nonzero(alpha)), float(np.abs(alpha).sum())
+    sizes, additions = sizes_of(space, alpha), additions_of(space, n_support)
+    return score_off(space.kernel.structure(), sizes, sums, total, additions, moved=moved)
 
 
 def _claimed(

@@ -57,6 +57,7 @@ SMALL_VIOLATION = 1e-11  # of few variables: steps cost next to nothing, and go 
 SMALL_STEPS = 30  # of their number
 FEWEST_STEPS = 2000  # on pairs between two Newton steps, or as many as a twentieth of the variables
 MOST_STEPS = 100  # on pairs, of the number of variables, where there is no Newton step
+RISING = 1e-3  # of the difference of both objectives that the dual one must gain in a turn
 PATIENCE = 4  # turns that may bring no better gap, by slopes as they are and by exact ones
 ENOUGH = 0.5  # of the gap asked for, by slopes as they are: worth exact ones
 NO_LIMIT = 1 << 60
@@ -100,10 +101,15 @@ class PairSteps(Settings):
         alpha = start.alpha if isinstance(start, Solution) else start
         if alpha is not None and live is not None:
             alpha = alpha[live]
-        run = KernelRun(self, task, problem.n_rows, live, watch or Watch())
+        watch = watch or Watch()
+        run = KernelRun(self, task, problem.n_rows, live, watch)
         with blas_guard:
-            work = Descent(run, task, alpha)
-            found = run.solution(run.until_stopped(work.descend))
+            found = run.solution(run.until_stopped(Descent(run, task, alpha).descend))
+            if found.status is Status.NUMERICAL_LIMIT and task.space.value_type != np.float64:
+                task.space.precise = True
+                run = KernelRun(self, task, problem.n_rows, live, watch)
+                alpha = found.alpha if live is None else found.alpha[live]
+                found = handed_on(found, run.solution(run.until_stopped(Descent(run, task, alpha).descend)))
         task.space.release()
         if self.follower is None or found.status is not Status.NUMERICAL_LIMIT:
             return found
@@ -196,6 +202,7 @@ class Descent:
 
     def loop(self, K: NDArray[Any], stop: float, most: int) -> bool:
         """Steps on all variables until no two slopes are farther apart; False where nothing moves any more."""
+        most = min(most, self.run.max_iter - self.run.count)
         found = self.steps.loop(K, most, stop, self.run.how.watch)
         self.count(found)
         self.spent += STEP * found.n_steps * len(self.beta)
@@ -207,7 +214,8 @@ class Descent:
 
     def rounds(self, lines: HeldLines, stop: float, most: int) -> bool:
         """The same on working sets."""
-        run, n, end, moved = self.run, self.space.n, self.run.count + most, False
+        run, n, moved = self.run, self.space.n, False
+        end = min(run.count + most, run.max_iter)
         most_size = min(WORKING_SET, lines.capacity)
         while run.count < end:
             size = self.set_size = min(self.set_size, most_size)
@@ -215,8 +223,8 @@ class Descent:
             if not violation > stop:
                 break
             block = self.space.square_of(members % n, run.how)
-            inner = max(stop, LEFT_AT * violation)
-            found, changed, change = self.steps.solve(block, STEPS_IN_A_SET * size, inner, run.how.watch)
+            inner, room = max(stop, LEFT_AT * violation), min(STEPS_IN_A_SET * size, end - run.count)
+            found, changed, change = self.steps.solve(block, room, inner, run.how.watch)
             self.count(found)
             if 2 * found.n_steps > size:
                 self.set_size *= 2
@@ -244,15 +252,20 @@ class Descent:
             moved = steps(stop, SMALL_STEPS * len(self.beta) if self.small else NO_LIMIT)
             found = self.look()
             stopped = self.report(found.gap, "pairs")
-            if stopped is not None or (self.small and found.gap <= self.run.aim):
-                return self.ended(stopped or Status.NUMERICAL_LIMIT)
+            if stopped is not None:
+                return self.ended(stopped)
+            if self.small and found.gap <= self.run.aim:
+                found = self.settle()
+                if self.run.reached:
+                    return Status.CONVERGED
+                break  # slopes had drifted: they are right again
             if not moved or self.newton_cost() <= self.spent:
                 break
         return self.finish(steps, found, stop)
 
     def finish(self, steps: Callable[[float, int], bool], found: KernelPoint, stop: float) -> Status:
         """Newton steps and pairs in turn; scores in float64 where it seems to be done, or nothing helps any more."""
-        best, stalled, idle, lowest = math.inf, 0, 0, math.inf
+        best, stalled, idle, lowest, highest = math.inf, 0, 0, math.inf, -math.inf
         while stalled < PATIENCE:
             moved = self.newton(found.gap)
             found = self.look()
@@ -266,8 +279,9 @@ class Descent:
                 stopped = self.report(found.gap, "pairs")
             if stopped is not None:
                 return self.ended(stopped)
-            idle = 0 if found.gap < 0.9 * lowest else idle + 1
-            lowest = min(lowest, found.gap)
+            risen = found.dual - highest > RISING * (found.primal - found.dual)
+            idle = 0 if found.gap < 0.9 * lowest or risen else idle + 1
+            lowest, highest = min(lowest, found.gap), max(highest, found.dual)
             if found.gap <= ENOUGH * self.run.aim or not moved or idle >= PATIENCE:
                 found = self.settle()
                 if self.run.reached:

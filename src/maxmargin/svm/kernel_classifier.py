@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
 
 from maxmargin.certificates import CombinedCertificate
 from maxmargin.errors import InputError
@@ -180,6 +181,7 @@ class KernelClassifier(ClassifierMixin, KernelMachine):
     @property
     def margin_(self) -> Vector:
         """1/‖w‖ of every machine: how far from its surface, in the kernel's space, the margin begins."""
+        check_is_fitted(self)
         with np.errstate(divide="ignore"):
             return np.asarray(1.0 / self._norms)
 

@@ -28,7 +28,7 @@ Parts = Sequence[tuple[slice, Matrix]]  # of support vectors, each with the coef
 class PackedSupport:
     """Packs the support vectors of a machine at its first prediction, and again only if it is given others.
 
-    A pickle or a copy holds nothing: it can be made again.
+    A pickle or a deep copy holds nothing: it can be made again.
     """
 
     def __init__(self) -> None:
@@ -58,9 +58,11 @@ def expansion_sums(support: SupportRows, X: Any, parts: Parts, n_threads: int | 
     [array([[10.],
            [15.]])]
     """
-    sums = support.sums_of_parts(X, parts, n_threads)
+    some = [(part, coefficients) for part, coefficients in parts if len(coefficients)]
+    found = iter(support.sums_of_parts(X, some, n_threads))
+    sums = [next(found) if len(of_part) else np.zeros((X.shape[0], of_part.shape[1])) for _, of_part in parts]
     if not np.isfinite(np.concatenate(sums, axis=1)).all():
-        for part, coefficients in parts:
+        for part, coefficients in some:
             support.kernel.times(X, support.rows.X[part], coefficients)
     return sums
 

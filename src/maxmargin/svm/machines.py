@@ -18,6 +18,7 @@ from maxmargin.process import KeptMemory
 from maxmargin.runtime import Progress, SideBySide, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers import Solver
+from maxmargin.solvers.nu_machines import NuProblem
 from maxmargin.space import Bias
 
 Vector = NDArray[np.float64]
@@ -78,7 +79,7 @@ def solve_all(
         with KeptMemory():
             return make(tasks[k].problem, inside).solve(tasks[k].problem, start=starts[k], watch=watches[k])
 
-    if workers == 1 or all(_is_small(task.problem) for task in tasks):
+    if all(_is_small(task.problem) for task in tasks):
         return _one_by_one(work, watches, watch), watch
     machines = SideBySide([partial(work, k) for k in range(len(tasks))], workers)
     try:
