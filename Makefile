@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip --disable-pip-version-check
 PINNED := -c constraints.txt --build-constraint constraints.txt
 SOURCES := pyproject.toml CMakeLists.txt constraints.txt $(wildcard core/*.hpp core/*.cpp)
 
-.PHONY: demo test lint sanitize fuzz sweep bench record-fits defaults cliffs compare size picture format clean help
+.PHONY: demo test lint sanitize fuzz sweep bench kernels record-fits defaults cliffs compare size picture format clean help
 
 help:  ## this list
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/ -/'
@@ -74,6 +74,9 @@ bench: $(VENV)/.bench  ## time and memory beside the peers; data sets from $$MAX
 
 record-fits: $(VENV)/.installed  ## record the reference fits anew: tests/contracts/fits.json
 	$(BIN)/python -m tests.contracts.fits record
+
+kernels: $(VENV)/.bench  ## kernel machines beside scikit-learn, its extension and LIBSVM, with everybody's true gap (half an hour)
+	$(BIN)/python -m benchmarks.kernel --default
 
 defaults: $(VENV)/.bench  ## the first line a newcomer types, on every set of $$MAXMARGIN_DATA beside scikit-learn (half an hour)
 	$(BIN)/python -m benchmarks.defaults

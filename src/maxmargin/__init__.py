@@ -1,4 +1,4 @@
-"""Linear learning machines whose every fit comes with a proof."""
+"""Linear and kernel learning machines whose every fit comes with a proof."""
 
 from __future__ import annotations
 

@@ -61,12 +61,12 @@ def pack(kernel, rows, dtype, origin=None):
 
 
 def block(kernel, left, lines, right, dtype, n_threads=1):
-    out = np.full((len(lines), right.given.n), np.nan, dtype=dtype)
+    """Written into the middle of wider lines, of which the rest stays what it is."""
+    wide, lines = np.full((len(lines), right.given.n + 3), 7.0, dtype=dtype), np.asarray(lines, np.int64)
     with blas_guard:
-        _core.kernel_block(
-            function_of(kernel), left.tiles, np.asarray(lines, np.int64), right.tiles, out, borrowed_blas(), n_threads
-        )
-    return out
+        _core.kernel_block(function_of(kernel), left.tiles, lines, right.tiles, wide, 2, borrowed_blas(), n_threads)
+    assert np.all(wide[:, [0, 1, -1]] == 7.0)
+    return wide[:, 2:-1]
 
 
 def gram(kernel, packed, own, dtype, n_threads=1):
@@ -76,9 +76,9 @@ def gram(kernel, packed, own, dtype, n_threads=1):
     return out
 
 
-def scores(kernel, left, right, coefficients, n_threads=1, sizes=None):
+def scores(kernel, left, right, coefficients, n_threads=1, sizes=None, lines=None):
     with blas_guard:
-        return tile_scores(function_of(kernel), left, right, coefficients, Execution(n_threads), sizes)
+        return tile_scores(function_of(kernel), left, right, coefficients, Execution(n_threads), sizes, lines)
 
 
 def allowed(kernel, dtype):
@@ -110,6 +110,7 @@ def test_values_are_those_of_the_definition(instruction_set, kernel, layout, dty
         C = np.random.default_rng(2).standard_normal((3, m))
         found, size = scores(kernel, *sides, C), np.zeros(n)
         np.testing.assert_array_equal(found, scores(kernel, *sides, C, sizes=size))
+        np.testing.assert_array_equal(found[lines], scores(kernel, *sides, C, lines=lines))
         most = max(1.0, np.abs(expected).max()) * np.abs(C).sum(axis=1)
         assert np.all(np.abs(found - expected @ C.T) <= allowed(kernel, dtype) * most)
         assert np.all(np.abs(size - np.abs(expected * C[0]).sum(axis=1)) <= allowed(kernel, dtype) * most[0])
@@ -274,39 +275,47 @@ def test_nothing_is_written_where_shapes_or_rows_are_wrong():
     narrow = PackedRows.of(Rows.of(X[:, :3].copy()), np.float64, None).tiles
     single = PackedRows.of(Rows.of(X), np.float32, None).tiles
     sparse = PackedRows.of(rows_of(X, "csr int32"), np.float64, None).tiles
-    blas, out, lines = borrowed_blas(), np.zeros((2, 4)), np.arange(2)
+    blas, out, lines, sums = borrowed_blas(), np.zeros((2, 4)), np.arange(2), np.zeros((4, 1))
     for right in (narrow, single, sparse):
         with pytest.raises(ValueError, match="both sides"):
-            _core.kernel_block(kernel, tiles, lines, right, out, blas, 1)
+            _core.kernel_block(kernel, tiles, lines, right, out, 0, blas, 1)
+        with pytest.raises(ValueError, match="both sides"):
+            _core.kernel_scores(kernel, tiles, None, right, np.ones((1, 4)), sums, None, blas, 1)
     for wrong in ([0, 4], [-1, 0]):
         with pytest.raises(ValueError, match="does not exist"):
-            _core.kernel_block(kernel, tiles, np.array(wrong), tiles, out, blas, 1)
-    for shape in ((3, 4), (2, 3)):
+            _core.kernel_block(kernel, tiles, np.array(wrong), tiles, out, 0, blas, 1)
+        with pytest.raises(ValueError, match="does not exist"):
+            _core.kernel_scores(kernel, tiles, np.array(wrong), tiles, np.ones((1, 4)), sums[:2], None, blas, 1)
+    for shape, column in (((3, 4), 0), ((2, 3), 0), ((2, 4), 1), ((2, 4), -1)):
         with pytest.raises(ValueError, match="shape"):
-            _core.kernel_block(kernel, tiles, lines, tiles, np.zeros(shape), blas, 1)
+            _core.kernel_block(kernel, tiles, lines, tiles, np.zeros(shape), column, blas, 1)
     with pytest.raises(ValueError, match="type"):
-        _core.kernel_block(kernel, tiles, lines, tiles, out.astype(np.float32), blas, 1)
+        _core.kernel_block(kernel, tiles, lines, tiles, out.astype(np.float32), 0, blas, 1)
     with pytest.raises(ValueError, match="shape"):
         _core.kernel_gram(kernel, tiles, np.ones(4), np.zeros((4, 3)), blas, 1)
     with pytest.raises(ValueError, match="own"):
         _core.kernel_gram(kernel, tiles, np.ones(3), np.zeros((4, 4)), blas, 1)
-    with pytest.raises(ValueError, match="coefficient"):
-        _core.kernel_scores(kernel, tiles, tiles, np.ones((1, 3)), np.zeros((4, 1)), None, blas, 1)
-    with pytest.raises(ValueError, match="out"):
-        _core.kernel_scores(kernel, tiles, tiles, np.ones((1, 4)), np.zeros((4, 2)), None, blas, 1)
-    with pytest.raises(ValueError, match="sizes"):
-        _core.kernel_scores(kernel, tiles, tiles, np.ones((1, 4)), np.zeros((4, 1)), np.zeros(3), blas, 1)
+    for c, into, sizes, message in (
+        (np.ones((1, 3)), sums, None, "coefficient"),
+        (np.ones((1, 4)), np.zeros((4, 2)), None, "out"),
+        (np.ones((1, 4)), np.zeros((3, 1)), None, "out"),
+        (np.ones((1, 4)), sums, np.zeros(3), "sizes"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            _core.kernel_scores(kernel, tiles, None, tiles, c, into, sizes, blas, 1)
     with pytest.raises(ValueError, match="other ones"):
         _core.Tiles(Rows.of(X).core, Rows.of(X[:3].copy()).core, np.ones(4))
     assert not out.any()
+    assert not sums.any()
 
 
 def test_values_are_not_computed_after_the_deadline():
     packed, watch = PackedRows.of(Rows.of(np.ones((5, 2))), np.float64, None), _core.Watch(0.0, 0.0)
     kernel, blas = function_of(Linear()), borrowed_blas()
+    tiles, K = packed.tiles, np.zeros((5, 5))
     calls = [
-        lambda: _core.kernel_block(kernel, packed.tiles, np.arange(5), packed.tiles, np.zeros((5, 5)), blas, 1, watch),
-        lambda: _core.kernel_gram(kernel, packed.tiles, np.ones(5), np.zeros((5, 5)), blas, 1, watch),
+        lambda: _core.kernel_block(kernel, tiles, np.arange(5), tiles, K, 0, blas, 1, watch),
+        lambda: _core.kernel_gram(kernel, tiles, np.ones(5), K, blas, 1, watch),
         lambda: tile_scores(kernel, packed, packed, np.ones((1, 5)), Execution(1, watch)),
     ]
     for call in calls:

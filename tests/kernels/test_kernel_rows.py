@@ -225,16 +225,33 @@ def test_kernels_that_are_not_finite_on_the_diagonal_are_refused():
         KernelRows.of(Rows.of(np.ones((2, 1))), Callable(lambda X, Z: np.full((len(X), len(Z)), np.nan)))
 
 
+PARTS = [np.arange(30, 60), np.arange(1, 80, 2), np.array([40, 41, 42, 7, 8, 9, 70]), np.arange(79, 60, -1)]
+
+
+@pytest.mark.parametrize("precise", [False, True])
+@pytest.mark.parametrize("chosen", PARTS, ids=len)
 @pytest.mark.parametrize("layout", [np.asarray, sp.csr_array])
-def test_parts_see_rows_from_the_origin_of_all(layout):
-    """Float64 values of parts keep their digits; those that only steer come from rows as they were rounded."""
+def test_parts_of_rows_far_from_zero(layout, chosen, precise):
+    """Neighbours, or rows from many places: all sides see them from one origin. Float32 leaves 0.01 of a distance."""
     rng = np.random.default_rng(0)
-    X = 1e5 * (np.arange(80) % 2)[:, None] + rng.standard_normal((80, 3))
+    X = 1e5 * (3.0 + (np.arange(80) > 40))[:, None] + rng.standard_normal((80, 3))
     space = KernelRows.of(Rows.of(layout(X)), Gaussian(0.4))
-    chosen = np.arange(1, 80, 2)
+    part, n = space.take(chosen), len(chosen)
     expected = np.exp(-0.4 * ((X[chosen, None] - X[None, chosen]) ** 2).sum(axis=2))
-    part = space.take(chosen)
-    np.testing.assert_allclose(part.square(ONE, np.float64), expected, rtol=0.0, atol=1e-13)
-    ones = np.ones(len(chosen))
-    np.testing.assert_allclose(part.exact_scores(ones, ONE)[0], expected.sum(axis=1), rtol=0.0, atol=1e-11)
-    np.testing.assert_allclose(part.square_of(np.arange(40), ONE), expected, rtol=0.0, atol=0.1)
+    some, ones, mask = np.arange(n)[::-1].copy(), np.ones(n), np.isin(np.arange(80), chosen)
+    space.precise = part.precise = precise
+    rough, lines = {"rtol": 0.0, "atol": 1e-13 if precise else 0.02}, np.empty((n, n), dtype=part.value_type)
+    if precise and layout is sp.csr_array:
+        rough["atol"] = 1e-12
+    with blas_guard:
+        np.testing.assert_allclose(part.square(ONE, np.float64), expected, rtol=0.0, atol=1e-13)
+        np.testing.assert_allclose(part.exact_scores(ones, ONE)[0], expected.sum(axis=1), rtol=0.0, atol=n * 1e-13)
+        part.lines(some, ONE, lines)
+        np.testing.assert_allclose(lines, expected[some], **rough)
+        np.testing.assert_allclose(part.square_of(some, ONE), expected[np.ix_(some, some)], **rough)
+        np.testing.assert_allclose(part.cross(some, some[:3], ONE), expected[np.ix_(some, some[:3])], **rough)
+        np.testing.assert_allclose(space.cross(chosen, chosen, ONE), expected, **rough)
+        rough["atol"] *= n
+        np.testing.assert_allclose(part.rough_scores(ones, ONE), expected.sum(axis=1), **rough)
+        found = space.rough_scores(mask.astype(float), ONE)[chosen]
+        np.testing.assert_allclose(found, expected.sum(axis=1), **rough)

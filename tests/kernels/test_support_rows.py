@@ -44,7 +44,7 @@ def test_sums_are_those_of_the_kernel_whatever_is_sparse(kernel, of_support, of_
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("d", [1, 6, 70])
-@pytest.mark.parametrize("kernel", KERNELS[:5], ids=repr)
+@pytest.mark.parametrize("kernel", CORE, ids=repr)
 def test_a_row_has_the_same_bits_alone_and_in_a_batch(instruction_set, kernel, d, layout):
     Z, X, C = some(600, d), layout(some(150, d, 1)), np.random.default_rng(2).standard_normal((600, 2))
     support = SupportRows(kernel, layout(Z))

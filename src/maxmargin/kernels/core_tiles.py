@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
+from maxmargin.kept import kept_property
 from maxmargin.kernels.base import Kernel
 from maxmargin.kernels.gaussian import Gaussian
 from maxmargin.kernels.inner import Linear, Polynomial, Sigmoid
@@ -69,6 +70,15 @@ class PackedRows:
         """Some of the rows, seen from the same origin; ``rough`` ones are taken for what was given."""
         X, squares = self.X[chosen], np.ascontiguousarray(self.squares[chosen])
         return self._packed(X, Rows.of(X) if rough else self.given.take(chosen), squares)
+
+    @kept_property
+    def rough(self) -> PackedRows:
+        """The same rows, taken for what was given."""
+        return self._packed(self.X, Rows.of(self.X), self.squares)
+
+    def beside(self, other: PackedRows) -> PackedRows:
+        """The same rows, rough where the others are: differences are of rows that are seen from one origin."""
+        return self.rough if other.given.X is other.X else self
 
     def run(self, begin: int, end: int) -> PackedRows:
         """Neighbouring rows, which are not copied; they are taken for what was given."""

@@ -225,13 +225,14 @@ class KernelRows:
     def _lines_of_core(self, chosen: NDArray[np.int64], how: Execution, out: NDArray[Any]) -> None:
         assert self.function is not None
         left, lines, column = self._root.packed(self.value_type), self._among(chosen), 0
-        right = [left.run(*run) for run in self._runs] if self._runs and self._places is not None else [None]
+        in_runs = self._runs and self._places is not None
+        right = [left.run(*run) for run in self._runs] if in_runs else [self.packed(self.value_type)]
         for part in right:
-            tiles = (self.packed(self.value_type) if part is None else part).tiles
+            own = left.beside(part).tiles
             _core.kernel_block(
-                self.function, left.tiles, lines, tiles, out, column, borrowed_blas(), how.n_threads, how.watch
+                self.function, own, lines, part.tiles, out, column, borrowed_blas(), how.n_threads, how.watch
             )
-            column += 0 if part is None else part.given.n
+            column += part.given.n
 
     def square(self, how: Execution, dtype: Any) -> NDArray[Any]:
         """All values of the rows with one another: symmetric, of the type asked for."""
@@ -266,7 +267,7 @@ class KernelRows:
         right = packed.take(self._among(others), rough=True)
         values = np.empty((len(chosen), len(others)), dtype=self.value_type)
         _core.kernel_block(
-            self.function, packed.tiles, lines, right.tiles, values, 0, borrowed_blas(), how.n_threads, how.watch
+            self.function, packed.rough.tiles, lines, right.tiles, values, 0, borrowed_blas(), how.n_threads, how.watch
         )
         return values
 
@@ -300,7 +301,7 @@ class KernelRows:
         live = np.flatnonzero(c)
         if self.function is None or not len(live):
             return self.exact_scores(c, how)[0]
-        packed = self._root.packed(self.value_type)
+        packed = self._root.packed(self.value_type).rough
         right = packed.take(self._among(live), rough=True)
         return tile_scores(self.function, packed, right, c[None, live], how, lines=self._places)[:, 0]
 

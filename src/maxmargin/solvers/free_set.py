@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+import scipy.linalg as linalg
 import scipy.linalg.blas as blas
 import scipy.linalg.lapack as lapack
 from numpy.typing import NDArray
@@ -27,6 +28,8 @@ SHIFTS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # times the largest diagonal entry: unt
 RESOLVED = 4  # times that a system is solved again without the variables that reached a bound
 ROUGHLY = 0.2  # of the residual at first, in the block's own norm: while variables still reach bounds
 MOST_STEPS = 60  # of conjugate gradients
+LEAST = 1e-6  # of the largest value: a smaller Schur complement is rounding
+MOST_TAKEN_OUT = 300  # variables
 PIVOTS = 50  # of a partial factor that are drawn together
 ROUNDED = 1e-7  # of the largest diagonal entry is what float32 leaves of an eigenvalue
 NEGLIGIBLE = 1e-9  # of the diagonal's sum: what is left of it then is not worth more columns
@@ -124,18 +127,22 @@ class LowRank:
 
 
 class Bordered:
-    """A block with some more variables, whose lines are held beside it: its approximate inverse is kept.
+    """A block with some more variables, whose lines are held beside it; the inverse grows by Schur's complement.
 
     Parameters
     ----------
     lines : array of shape (k, m + k)
-        Values of the k new variables with all.
-    own : array of shape (k,)
-        Of them with themselves, with the ridge.
+        Values of the k new variables with all, with the ridge.
     """
 
-    def __init__(self, block: Preconditioner, lines: NDArray[Any], own: Vector) -> None:
-        self.block, self.lines, self.own, self.m = block, lines, own, lines.shape[1] - len(lines)
+    def __init__(self, block: Preconditioner, lines: NDArray[Any]) -> None:
+        self.block, self.lines, self.m = block, lines, lines.shape[1] - len(lines)
+        old = lines[:, : self.m].astype(np.float64)
+        self.images = block.precondition(old.T)
+        corner = lines[:, self.m :].astype(np.float64) - old @ self.images
+        values, vectors = np.linalg.eigh(0.5 * (corner + corner.T))
+        least = LEAST * float(np.abs(lines[:, self.m :]).max())
+        self.inverse = (vectors / np.maximum(values, least)) @ vectors.T
 
     def times(self, v: Vector) -> Vector:
         x = v.astype(self.lines.dtype)
@@ -143,7 +150,9 @@ class Bordered:
         return np.concatenate([old, self.lines @ x])
 
     def precondition(self, r: Vector) -> Vector:
-        return np.concatenate([self.block.precondition(r[: self.m]), r[self.m :] / self.own])
+        old = self.block.precondition(r[: self.m])
+        new = self.inverse @ (r[self.m :] - self.lines[:, : self.m].astype(np.float64) @ old)
+        return np.concatenate([old - self.images @ new, new])
 
 
 class FreeSet:
@@ -164,13 +173,14 @@ class FreeSet:
 
     def _solve(self, rhs: Vector, alive: NDArray[np.bool_], precision: float) -> Vector:
         """d with K d + λ = rhs and Σ d = 0 on the variables that are alive, 0 elsewhere."""
+        inverse = self._inverse_among(alive)
         ones = [np.where(alive & (self.groups == g), 1.0, 0.0) for g in range(self.n_groups)]
         ones = [one for one in ones if one.any()]
-        images = [np.where(alive, self._precondition(one), 0.0) for one in ones]
+        images = [inverse(one) for one in ones]
         border = np.array([[float(one @ image) for image in images] for one in ones])
 
         def project(r: Vector) -> Vector:
-            z = np.where(alive, self._precondition(np.where(alive, r, 0.0)), 0.0)
+            z = inverse(np.where(alive, r, 0.0))
             shares = np.linalg.solve(border, np.array([float(one @ z) for one in ones]))
             for share, image in zip(shares, images, strict=True):
                 z -= share * image
@@ -193,6 +203,27 @@ class FreeSet:
             before, rz = rz, float(r @ z)
             p = z + (rz / before) * p
         return d
+
+    def _inverse_among(self, alive: NDArray[np.bool_]) -> Callable[[Vector], Vector]:
+        """Nearly the inverse of the block of those that are alive, for vectors that are 0 elsewhere.
+
+        Few others are taken out of the inverse by Schur's complement; many are only left out.
+        """
+        dead = np.flatnonzero(~alive)
+        if not 0 < len(dead) <= MOST_TAKEN_OUT:
+            return lambda r: np.where(alive, self._precondition(r), 0.0)
+        units = np.zeros((len(alive), len(dead)))
+        units[dead, np.arange(len(dead))] = 1.0
+        images = self._precondition(units)
+        corner = linalg.lu_factor(images[dead])
+
+        def inverse(r: Vector) -> Vector:
+            z = self._precondition(r)
+            z -= images @ linalg.lu_solve(corner, z[dead])
+            z[dead] = 0.0
+            return z
+
+        return inverse
 
     def direction(
         self, slope: Vector, beta: Vector, lower: Vector, upper: Vector, alive: NDArray[np.bool_], precision: float

@@ -45,10 +45,9 @@ LEFT_AT = 0.3  # of the violation of all variables, at which a working set is le
 STEPS_IN_A_SET = 40  # times its size, at most
 VIOLATIONS = (1.0, 0.5, 0.3, 0.1, 0.03)  # differences of slopes (margins are 1) after which Newton's method may begin
 BETWEEN = 0.1  # of the violation that a Newton step leaves is removed by steps on pairs
-MOST_FREE = 2000  # variables whose block is factored; of more, conjugate gradients have an approximate inverse
+MOST_FREE = 5000  # variables whose block is factored; of more, conjugate gradients have an approximate inverse
 RANK = 500  # of that
-GROWN = 0.15  # of a block's variables may come to it later
-OUTGROWN = 1.5  # times the free variables a block may have
+STALE_FACTOR, STALE_APPROXIMATION = 0.05, 0.2  # of a block's variables may have come or gone since it was made
 FIXED = 1e6  # nanoseconds of a Newton step, however few variables there are
 FINISH = 0.01  # of the gap that is asked for is what a last Newton step leaves
 FAR, COARSEST = 1e-2, 0.1  # gaps at which bounds are still unsettled, and what is enough then
@@ -364,8 +363,10 @@ class Descent:
     def has_block_for(self, free: NDArray[np.intp]) -> bool:
         """The block of the free variables: made anew, or an earlier one with lines for those that are new."""
         fresh = free[~np.isin(free, self.among, assume_unique=True)]
+        apart = len(fresh) + len(self.among) - (len(free) - len(fresh))  # in one of both only
+        worn = STALE_FACTOR if self.n_factored <= MOST_FREE else STALE_APPROXIMATION
         grown = len(self.among) + len(fresh) - self.n_factored
-        if self.free_set is None or grown > GROWN * self.n_factored or len(self.among) > OUTGROWN * len(free):
+        if self.free_set is None or max(apart, grown) > worn * self.n_factored:
             self.free_set, self.among, self.n_factored = None, free, len(free)
             block = self.block_of(free)
             if block is not None:
@@ -383,7 +384,7 @@ class Descent:
         ridge = 0.0 if self.task.ridge is None else self.task.ridge[fresh]
         own = np.arange(len(fresh)), np.arange(lines.shape[1] - len(fresh), lines.shape[1])
         lines[own] = self.space.diagonal[fresh % self.space.n] + ridge
-        return Bordered(block, lines, lines[own].astype(np.float64))
+        return Bordered(block, lines)
 
     def move(self, change: Vector) -> None:
         """Change the variables of the block, and all slopes with them."""
