@@ -17,7 +17,6 @@ KERNELS = [
     Polynomial(0.5, -1.0, 2),
     Polynomial(0.2, 0.0, 1),
     Polynomial(0.2, 3.0, 0),
-    Polynomial(0.1, 9.0, 2.5),
     Polynomial(0.01, 1.0, 65),
     Gaussian(0.3),
     Laplacian(0.2),
@@ -110,7 +109,10 @@ def test_values_are_those_of_the_definition(instruction_set, kernel, layout, dty
         C = np.random.default_rng(2).standard_normal((3, m))
         found, size = scores(kernel, *sides, C), np.zeros(n)
         np.testing.assert_array_equal(found, scores(kernel, *sides, C, sizes=size))
-        np.testing.assert_array_equal(found[lines], scores(kernel, *sides, C, lines=lines))
+        some = scores(kernel, *sides, C, lines=lines)
+        near(some, found[lines], kernel, dtype)
+        if dtype == np.float64:  # a row has the same bits beside others, which is promised of what decides
+            np.testing.assert_array_equal(some, found[lines])
         most = max(1.0, np.abs(expected).max()) * np.abs(C).sum(axis=1)
         assert np.all(np.abs(found - expected @ C.T) <= allowed(kernel, dtype) * most)
         assert np.all(np.abs(size - np.abs(expected * C[0]).sum(axis=1)) <= allowed(kernel, dtype) * most[0])
@@ -262,7 +264,7 @@ def test_bits_do_not_depend_on_threads(instruction_set, layout, dtype):
 
 
 def test_kernels_that_only_python_knows_are_not_for_the_core():
-    for kernel in (Precomputed(), Callable(lambda X, Z: X @ Z.T), Gaussian(1.0) + Linear()):
+    for kernel in (Precomputed(), Callable(lambda X, Z: X @ Z.T), Gaussian(1.0) + Linear(), Polynomial(1.0, 9.0, 2.5)):
         assert function_of(kernel) is None
     for number in (-1, 5):
         with pytest.raises(ValueError, match="no such kernel"):

@@ -236,6 +236,15 @@ def test_any_multipliers_are_a_start(loss, weights, lines, monkeypatch):
 # --- ends -------------------------------------------------------------------------------------------------------
 
 
+def slowly(monkeypatch, lines):
+    """So few steps at a time that there are many reports."""
+    if lines:
+        by_lines(monkeypatch)
+    monkeypatch.setattr(pair_steps, "SMALL_STEPS", 0)
+    monkeypatch.setattr(pair_steps, "FEWEST_STEPS", 3)
+    monkeypatch.setattr(pair_steps, "MOST_STEPS", 0)
+
+
 def rough(problem, found, status):
     """An answer before the end: bounds that hold, confirmed as what they are."""
     assert found.status is status
@@ -253,27 +262,25 @@ def test_a_limit_on_iterations(loss, lines, monkeypatch):
     if lines:
         by_lines(monkeypatch)
     problem = machine(loss, 150, C=50.0)
-    for max_iter in (1, 40):
-        found = solved(problem, max_iter=max_iter, tol=1e-12)
+    for max_iter in (1, 2, 40):
+        found = solved(problem, max_iter=max_iter)
         rough(problem, found, Status.ITERATION_LIMIT)
-        assert found.gap > 1e-9
+        assert found.n_iter == max_iter
 
 
 @pytest.mark.parametrize("lines", [False, True])
 def test_a_limit_on_seconds(lines, monkeypatch):
-    if lines:
-        by_lines(monkeypatch)
+    slowly(monkeypatch, lines)
     for loss in LOSSES:
         problem = machine(loss, 150, C=50.0)
-        rough(problem, solved(problem, tol=1e-12, watch=Watch(max_seconds=0.0)), Status.TIME_LIMIT)
+        rough(problem, solved(problem, tol=1e-10, watch=Watch(max_seconds=0.0)), Status.TIME_LIMIT)
 
 
 @pytest.mark.parametrize("lines", [False, True])
 @pytest.mark.parametrize("at", [1, 3])
 @pytest.mark.parametrize("how", ["asks", "raises", "signal"])
 def test_listeners_end_it(how, at, lines, monkeypatch):
-    if lines:
-        by_lines(monkeypatch)
+    slowly(monkeypatch, lines)
     seen = []
 
     def listener(iteration, gap, seconds):
@@ -287,7 +294,7 @@ def test_listeners_end_it(how, at, lines, monkeypatch):
         return how == "asks"
 
     problem = machine("hinge", 150, C=50.0)
-    rough(problem, solved(problem, tol=1e-12, watch=Watch(progress=listener)), Status.INTERRUPTED)
+    rough(problem, solved(problem, tol=1e-10, watch=Watch(progress=listener)), Status.INTERRUPTED)
     assert len(seen) == at
 
 
@@ -338,7 +345,7 @@ def test_ctrl_c_anywhere_leaves_a_point_that_can_be_claimed(where, monkeypatch):
     from maxmargin.kernels.held_lines import HeldLines
     from maxmargin.solvers.free_set import FreeSet
 
-    by_lines(monkeypatch)
+    slowly(monkeypatch, lines=True)
     problem = machine("squared_hinge", 150, C=50.0)
     owner = {"places": HeldLines, "direction": FreeSet}.get(where, KernelRows)
     original, count = getattr(owner, where), iter(range(10**6))
@@ -349,7 +356,7 @@ def test_ctrl_c_anywhere_leaves_a_point_that_can_be_claimed(where, monkeypatch):
         return original(*given, **options)
 
     monkeypatch.setattr(owner, where, interrupted)
-    rough(problem, solved(problem, tol=1e-14), Status.INTERRUPTED)
+    rough(problem, solved(problem, tol=1e-10), Status.INTERRUPTED)
     assert next(count) > 1
 
 

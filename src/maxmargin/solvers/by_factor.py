@@ -32,6 +32,7 @@ from maxmargin.runtime import Execution, Watch
 from maxmargin.solution import Solution, Status
 from maxmargin.solvers.free_set import LowRank
 from maxmargin.solvers.kernel_claims import expansion_stated, scores_off
+from maxmargin.solvers.points import make_feasible
 from maxmargin.solvers.run import STOPPED, Run, Settings, Solver, Start, handed_on, settled
 from maxmargin.space import Rows
 
@@ -42,6 +43,7 @@ SMALLEST_PIVOT = 1e-14  # of the largest diagonal entry: what is left of the mat
 INNER_TOL = 1e-3  # of the tolerance: what the linear machine is solved to
 SHARPER = (1.0, 1e-2, 1e-4)  # times that, until the claim is good enough
 NO_MULTIPLIER = 1e-11  # of the largest one: what a barrier leaves of a multiplier that is zero
+IDLE = 1e-6  # of the cost, and of the margin: a row beyond with no larger multiplier has none
 SAFELY = 1.0 + 1e-9  # longer than margins of 1 ask for, so that rounding cannot take them away
 
 
@@ -105,6 +107,11 @@ class ByFactor(Settings):
         alpha[np.abs(alpha) <= NO_MULTIPLIER * float(np.abs(alpha).max(initial=0.0))] = 0.0
         assert isinstance(space, KernelRows)
         f, sizes = space.exact_scores(part.sign * alpha, how)
+        idle = (np.abs(alpha) <= IDLE * part.cost) & (part.loss.residual(f + b, part.y) < -IDLE)
+        if not part.loss.regression and not part.hard and alpha[idle].any():  # beyond the margin: no support vectors
+            alpha[idle] = 0.0
+            alpha = make_feasible(part, alpha)
+            f, sizes = space.exact_scores(part.sign * alpha, how)
         if part.hard:
             alpha, b, f, sizes = stretched(part, alpha, b, f, sizes)
         elif part.bias.free:
