@@ -28,9 +28,10 @@ SHIFTS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # times the largest diagonal entry: unt
 RESOLVED = 4  # times that a system is solved again without the variables that reached a bound
 ROUGHLY = 0.2  # of the residual at first, in the block's own norm: while variables still reach bounds
 MOST_STEPS = 60  # of conjugate gradients
-LEAST = 1e-6  # of the largest value: a smaller Schur complement is rounding
-MOST_TAKEN_OUT = 300  # variables
+ROUGH_LEAST = 0.1  # of the largest value: a Schur complement beside an inverse that is only near is no smaller
+MOST_TAKEN_OUT = 0  # variables
 PIVOTS = 50  # of a partial factor that are drawn together
+FARTHEST = 1e30  # of a direction in which the quadratic is flat: float32 has no larger numbers
 ROUNDED = 1e-7  # of the largest diagonal entry is what float32 leaves of an eigenvalue
 NEGLIGIBLE = 1e-9  # of the diagonal's sum: what is left of it then is not worth more columns
 
@@ -44,7 +45,12 @@ class Move:
 
 
 class Preconditioner(Protocol):
-    """An approximate inverse of the block of the free variables, and products with the block itself."""
+    """An approximate inverse of the block of the free variables, and products with the block itself.
+
+    ``least`` is how small a Schur complement may be beside it, relative to the largest value.
+    """
+
+    least: float
 
     def times(self, v: Vector) -> Vector:
         """K v."""
@@ -59,7 +65,7 @@ class Factored:
     """A Cholesky factor of K, which is overwritten: the factor takes the lower triangle, K stays in the upper one."""
 
     def __init__(self, K: NDArray[Any], how: Execution) -> None:
-        self.K, self.how = K, how
+        self.K, self.how, self.least = K, how, 1e-6 if K.dtype == np.float32 else 1e-12
         self.single = K.dtype == np.float32
         self.diagonal = K.diagonal().copy()
         self.found = self._factor()
@@ -101,7 +107,7 @@ class LowRank:
         self, times: Callable[[Vector], Vector], columns: Callable[[NDArray[np.intp]], NDArray[Any]], diagonal: Vector,
         rank: int,
     ) -> None:  # fmt: skip
-        self.times = times
+        self.times, self.least = times, ROUGH_LEAST
         left, m = diagonal.astype(np.float64), len(diagonal)
         rng, B = np.random.default_rng(0), np.empty((m, 0))
         smallest, largest = NEGLIGIBLE * float(left.sum()), float(left.max(initial=0.0))
@@ -117,7 +123,7 @@ class LowRank:
             B = np.concatenate([B, fresh @ (vectors[:, good] / np.sqrt(values[good]))], axis=1)
             left = np.maximum(diagonal - np.einsum("ij,ij->i", B, B), 0.0)
         self.B = B
-        self.rest = max(float(left.mean()), 1e-6 * float(diagonal.mean()))
+        self.rest = max(float(left.mean()), 1e-6 * float(diagonal.mean())) or 1.0
         inner = B.T @ B
         inner.reshape(-1)[:: len(inner) + 1] += self.rest
         self.inner = lapack.dpotrf(inner, lower=1)[0]
@@ -136,12 +142,12 @@ class Bordered:
     """
 
     def __init__(self, block: Preconditioner, lines: NDArray[Any]) -> None:
-        self.block, self.lines, self.m = block, lines, lines.shape[1] - len(lines)
+        self.block, self.lines, self.m, self.least = block, lines, lines.shape[1] - len(lines), block.least
         old = lines[:, : self.m].astype(np.float64)
         self.images = block.precondition(old.T)
         corner = lines[:, self.m :].astype(np.float64) - old @ self.images
         values, vectors = np.linalg.eigh(0.5 * (corner + corner.T))
-        least = LEAST * float(np.abs(lines[:, self.m :]).max())
+        least = block.least * (float(np.abs(lines[:, self.m :]).max()) or 1.0)  # a kernel may not see some rows
         self.inverse = (vectors / np.maximum(values, least)) @ vectors.T
 
     def times(self, v: Vector) -> Vector:
@@ -191,7 +197,7 @@ class FreeSet:
         p, rz = z.copy(), float(r @ z)
         first = rz
         for self.n_steps in range(MOST_STEPS):
-            if not rz > precision**2 * first:
+            if not rz > precision**2 * first or float(np.abs(p).max()) > FARTHEST:
                 break
             Kp = self.times(p)
             curvature = float(p @ Kp)
@@ -265,7 +271,7 @@ class FreeSet:
         """The step that minimises the quadratic along the direction, not beyond its end."""
         along = self.times(step)
         descent, curvature = -float(slope @ step), float(step @ along)
-        if not descent > 0.0:
+        if not 0.0 < descent < np.inf or not np.isfinite(curvature):
             return None
         t = min(1.0, descent / curvature) if curvature > 0.0 else 1.0
         return Move(t * step, t * along)

@@ -40,6 +40,7 @@ Vector = NDArray[np.float64]
 
 SQUARE_ROWS = 600  # up to here values are float64, all of them at once, and steps look at all variables
 WORKING_SET = 1024  # variables at most
+LEAST_MOST, MOST_PART = 256, 8  # or one in so many of all, but so many in any case
 FEWEST_VARIABLES, PART = 64, 16  # in a working set at first, or one in so many; after many steps it is doubled
 LEFT_AT = 0.3  # of the violation of all variables, at which a working set is left
 STEPS_IN_A_SET = 40  # times its size, at most
@@ -47,7 +48,8 @@ VIOLATIONS = (1.0, 0.5, 0.3, 0.1, 0.03)  # differences of slopes (margins are 1)
 BETWEEN = 0.1  # of the violation that a Newton step leaves is removed by steps on pairs
 MOST_FREE = 5000  # variables whose block is factored; of more, conjugate gradients have an approximate inverse
 RANK = 500  # of that
-STALE_FACTOR, STALE_APPROXIMATION = 0.05, 0.2  # of a block's variables may have come or gone since it was made
+STALE_FACTOR, STALE_APPROXIMATION = 0.05, 0.03  # of a block's variables may have come or gone since it was made
+EAGER = 1.0  # times the work on pairs so far that a Newton step may cost
 FIXED = 1e6  # nanoseconds of a Newton step, however few variables there are
 FINISH = 0.01  # of the gap that is asked for is what a last Newton step leaves
 FAR, COARSEST = 1e-2, 0.1  # gaps at which bounds are still unsettled, and what is enough then
@@ -83,6 +85,14 @@ def products_in_strips(K: NDArray[Any] | None, c: Vector) -> tuple[Vector, Vecto
     return np.concatenate(f, axis=1).sum(axis=1), np.concatenate(sizes, axis=1).sum(axis=1)
 
 
+def too_rough(task: PairProblem) -> bool:
+    """Whether a matrix rounded to float32 may be indefinite in spite of the ridge: multipliers would run away."""
+    if task.ridge is None:
+        return False
+    rounded = 2.0**-24 * math.sqrt(task.space.n) * float(np.abs(task.space.diagonal).max())
+    return rounded > float(task.ridge.min())
+
+
 @dataclass(frozen=True, kw_only=True)
 class PairSteps(Settings):
     """Steps on pairs with a finish by Newton's method. Counts steps of both kinds as its own.
@@ -102,6 +112,7 @@ class PairSteps(Settings):
             alpha = alpha[live]
         watch = watch or Watch()
         run = KernelRun(self, task, problem.n_rows, live, watch)
+        task.space.precise |= too_rough(task)
         with blas_guard:
             found = run.solution(run.until_stopped(Descent(run, task, alpha).descend))
             if found.status is Status.NUMERICAL_LIMIT and task.space.value_type != np.float64:
@@ -122,6 +133,8 @@ class Descent:
         self.run, self.task, self.space = run, task, task.space
         self.beta = task.start(alpha)
         self.slope = task.linear.copy()
+        parts = np.split(self.beta, task.group_end[:-1])
+        self.sums = [math.fsum(part.tolist()) for part in parts]  # of the groups: they never change
         self.square: NDArray[Any] | None = None  # all values, where they are at hand
         self.lines: HeldLines | None = None  # else lines of them
         self.small = False
@@ -164,10 +177,20 @@ class Descent:
     def settle(self, *, sure: bool = False) -> KernelPoint:
         """Scores in float64: the slopes are right again, and the point is one that can be claimed."""
         how = self.run.sure if sure else self.run.how
+        self.restore_sums()
         c = self.task.coefficients(self.beta)
         f, sizes = products_in_strips(self.square, c) if self.small else self.space.exact_scores(c, how)
         self.set_scores(f)
         return self.run.keep(self.task.point(self.beta, f, sizes))  # type: ignore[no-any-return]
+
+    def restore_sums(self) -> None:
+        """Many steps leave some rounding in the sums of groups: the variable with most room takes it."""
+        task, room = self.task, np.minimum(self.beta - self.task.lower, self.task.upper - self.beta)
+        for begin, end, wanted in zip([0, *task.group_end[:-1]], task.group_end, self.sums, strict=True):
+            missing = wanted - math.fsum(self.beta[begin:end].tolist())
+            i = begin + int(np.argmax(room[begin:end])) if end > begin else 0
+            if 0.0 < abs(missing) < room[i]:
+                self.beta[i] += missing
 
     def report(self, gap: float, phase: str) -> Status | None:
         self.run.note(gap, phase)
@@ -215,7 +238,7 @@ class Descent:
         """The same on working sets."""
         run, n, moved = self.run, self.space.n, False
         end = min(run.count + most, run.max_iter)
-        most_size = min(WORKING_SET, lines.capacity)
+        most_size = min(WORKING_SET, lines.capacity, max(LEAST_MOST, len(self.beta) // MOST_PART))
         while run.count < end:
             size = self.set_size = min(self.set_size, most_size)
             violation, members = self.steps.choose(size)
@@ -258,7 +281,7 @@ class Descent:
                 if self.run.reached:
                     return Status.CONVERGED
                 break  # slopes had drifted: they are right again
-            if not moved or self.newton_cost() <= self.spent:
+            if not moved or self.newton_cost() <= EAGER * self.spent:
                 break
         return self.finish(steps, found, stop)
 
@@ -356,7 +379,7 @@ class Descent:
         move = self.free_set.direction(slope, beta, lower, upper, alive, precision)
         if move is None:
             return False
-        self.move(np.clip(beta + move.step, lower, upper) - beta)
+        self.move(np.clip(beta + move.step, lower, upper))
         self.run.add_steps(1)
         return True
 
@@ -386,12 +409,11 @@ class Descent:
         lines[own] = self.space.diagonal[fresh % self.space.n] + ridge
         return Bordered(block, lines)
 
-    def move(self, change: Vector) -> None:
-        """Change the variables of the block, and all slopes with them."""
+    def move(self, to: Vector) -> None:
+        """Change the variables of the block, and all slopes with them; bounds are met exactly."""
         task, among = self.task, self.among
-        before = self.beta[among].copy()
-        self.beta[among] = before + change
-        change = self.beta[among] - before
+        change = to - self.beta[among]
+        self.beta[among] = to
         if self.square is not None:
             self.slope += self.square[:, among] @ change.astype(self.square.dtype)
         elif self.lines is not None and 2 * len(among) <= self.lines.capacity:
