@@ -65,9 +65,7 @@ class Quadratic:
     def steps(self, beta: np.ndarray, slope: np.ndarray) -> Any:
         """The core's steps, which change both vectors in place."""
         own = np.ascontiguousarray(self.with_ridge.diagonal())
-        return _core.PairSteps(
-            self.lower, self.upper, own, self.ridge, beta, slope, self.group_end, self.tube
-        )
+        return _core.PairSteps(self.lower, self.upper, own, self.ridge, beta, slope, self.group_end, self.tube)
 
     def optimum(self) -> float:
         """The smallest value, by Clarabel."""

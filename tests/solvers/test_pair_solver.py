@@ -409,12 +409,16 @@ def stationary(problem, found, tol=1e-6):
     # A multiplier between its bounds has no slope, at 0 the slope is not below, at its bound not above.
     up = np.where(beta < q.upper, slope + np.where(beta >= 0.0, q.tube, -q.tube), np.inf)
     down = np.where(beta > q.lower, slope + np.where(beta > 0.0, q.tube, -q.tube), -np.inf)
-    lost = np.maximum(-up, 0.0) * np.minimum(q.upper - beta, 1e3) + np.maximum(down, 0.0) * np.minimum(beta - q.lower, 1e3)
+    lost = np.maximum(-up, 0.0) * np.minimum(q.upper - beta, 1e3) + np.maximum(down, 0.0) * np.minimum(
+        beta - q.lower, 1e3
+    )
     assert lost.sum() <= tol * max(abs(found.primal), 1.0)
 
 
 @pytest.mark.parametrize("lines", [False, True])
-@pytest.mark.parametrize("kernel", [Sigmoid(0.5, -1.0), Sigmoid(1.0, 0.5), Sigmoid(0.3, -6.0), Polynomial(1.0, -0.5, 2)], ids=repr)
+@pytest.mark.parametrize(
+    "kernel", [Sigmoid(0.5, -1.0), Sigmoid(1.0, 0.5), Sigmoid(0.3, -6.0), Polynomial(1.0, -0.5, 2)], ids=repr
+)
 @pytest.mark.parametrize("loss", ["hinge", "epsilon_insensitive"])
 def test_an_indefinite_kernel_leaves_a_stationary_point(loss, kernel, lines, monkeypatch):
     if lines:

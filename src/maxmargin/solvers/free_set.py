@@ -8,6 +8,7 @@ preconditioner, bring the digits back (Golub, Van Loan: Matrix computations, 201
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -28,8 +29,8 @@ SHIFTS = (1e-6, 1e-5, 1e-4, 1e-3, 1e-2)  # times the largest diagonal entry: unt
 RESOLVED = 4  # times that a system is solved again without the variables that reached a bound
 ROUGHLY = 0.2  # of the residual at first, in the block's own norm: while variables still reach bounds
 MOST_STEPS = 60  # of conjugate gradients
-ROUGH_LEAST = 0.1  # of the largest value: a Schur complement beside an inverse that is only near is no smaller
-MOST_TAKEN_OUT = 0  # variables
+TINIEST = 1e-300
+MOST_TAKEN_OUT = 300  # variables
 PIVOTS = 50  # of a partial factor that are drawn together
 FARTHEST = 1e30  # of a direction in which the quadratic is flat: float32 has no larger numbers
 ROUNDED = 1e-7  # of the largest diagonal entry is what float32 leaves of an eigenvalue
@@ -47,7 +48,8 @@ class Move:
 class Preconditioner(Protocol):
     """An approximate inverse of the block of the free variables, and products with the block itself.
 
-    ``least`` is how small a Schur complement may be beside it, relative to the largest value.
+    ``least`` is how small a Schur complement may be beside it, relative to the largest value; infinite beside an
+    inverse that is so rough that none is worth computing.
     """
 
     least: float
@@ -107,7 +109,7 @@ class LowRank:
         self, times: Callable[[Vector], Vector], columns: Callable[[NDArray[np.intp]], NDArray[Any]], diagonal: Vector,
         rank: int,
     ) -> None:  # fmt: skip
-        self.times, self.least = times, ROUGH_LEAST
+        self.times, self.least = times, math.inf
         left, m = diagonal.astype(np.float64), len(diagonal)
         rng, B = np.random.default_rng(0), np.empty((m, 0))
         smallest, largest = NEGLIGIBLE * float(left.sum()), float(left.max(initial=0.0))
@@ -143,11 +145,15 @@ class Bordered:
 
     def __init__(self, block: Preconditioner, lines: NDArray[Any]) -> None:
         self.block, self.lines, self.m, self.least = block, lines, lines.shape[1] - len(lines), block.least
+        corner = lines[:, self.m :].astype(np.float64)
+        if np.isinf(block.least):
+            self.images, self.inverse = np.zeros((self.m, len(lines))), np.diag(1.0 / np.maximum(corner.diagonal(), TINIEST))
+            return
         old = lines[:, : self.m].astype(np.float64)
         self.images = block.precondition(old.T)
-        corner = lines[:, self.m :].astype(np.float64) - old @ self.images
+        least = block.least * (float(np.abs(corner).max()) or 1.0)  # a kernel may be 0
+        corner -= old @ self.images
         values, vectors = np.linalg.eigh(0.5 * (corner + corner.T))
-        least = block.least * (float(np.abs(lines[:, self.m :]).max()) or 1.0)  # a kernel may not see some rows
         self.inverse = (vectors / np.maximum(values, least)) @ vectors.T
 
     def times(self, v: Vector) -> Vector:
@@ -157,7 +163,7 @@ class Bordered:
 
     def precondition(self, r: Vector) -> Vector:
         old = self.block.precondition(r[: self.m])
-        new = self.inverse @ (r[self.m :] - self.lines[:, : self.m].astype(np.float64) @ old)
+        new = self.inverse @ (r[self.m :] - self.images.T @ r[: self.m])
         return np.concatenate([old - self.images @ new, new])
 
 
