@@ -12,7 +12,7 @@
 
 namespace maxmargin::MAXMARGIN_ISA {
 
-inline constexpr double no_curvature = 1e-12;      // of a pair, relative to its two diagonal entries
+inline constexpr double no_curvature = 1e-12;  // of a pair, relative to its two diagonal entries
 inline constexpr double negative = 1e-5;           // likewise: more than values of the kernel may be wrong
 inline constexpr double least_curvature = 1e-300;  // where diagonal entries are not positive
 
@@ -183,7 +183,7 @@ PairReport pair_loop(PairProblem& q, const T* K, index_t stride, index_t most_st
         if (j < 0 || j == i) break;
         right = K + j * stride;
         const double sum = q.own[i] + q.own[j], curvature = sum - 2.0 * static_cast<double>(left[j]);
-        report.n_negative += curvature < -negative * sum;
+        report.n_negative += curvature < -negative * larger(sum, -sum);
         const double before_i = q.beta[i], before_j = q.beta[j];
         const double usable = usable_curvature(sum, static_cast<double>(left[j]));
         step = move_pair(q, i, j, (q.slope[j] + q.fall[j] - best.least) / usable);

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import clarabel
@@ -24,7 +25,7 @@ LOSSES = CLASSES + TUBES
 
 @dataclass
 class Quadratic:
-    """½ βᵀKβ + ½ Σ ridge β² + linearᵀβ + tube Σ|β| over a box whose groups keep their sums, as steps on pairs see it."""
+    """½ βᵀKβ + ½ Σ ridge β² + linearᵀβ + tube Σ|β| over a box whose groups keep their sums: what steps on pairs see."""
 
     K: np.ndarray
     linear: np.ndarray
@@ -43,7 +44,7 @@ class Quadratic:
     def groups(self) -> list[slice]:
         assert self.group_end is not None
         ends = [0, *self.group_end.tolist()]
-        return [slice(a, b) for a, b in zip(ends[:-1], ends[1:], strict=True)]
+        return [slice(a, b) for a, b in pairwise(ends)]
 
     @property
     def with_ridge(self) -> np.ndarray:
@@ -133,10 +134,9 @@ def optimum(problem: Any) -> float:
 def certificate(problem: Problem, found: Any, tol: float = 1e-6) -> ExpansionCertificate:
     """What an estimator would make of a solution: costs are those of C = 1 and weights."""
     regression = problem.loss.regression
-    power = {"hinge": "hinge", "squared_hinge": "squared_hinge"}.get(problem.loss.name, problem.loss.name)
     return ExpansionCertificate(
         kernel=problem.space.kernel.structure(), alpha=found.alpha, intercept=found.b, stretch=found.stretch,
-        primal=found.primal, dual=found.dual, gap=found.gap, loss=power, C=1.0, tol=tol,
+        primal=found.primal, dual=found.dual, gap=found.gap, loss=problem.loss.name, C=1.0, tol=tol,
         classes=None if regression else np.array([-1.0, 1.0]), epsilon=getattr(problem.loss, "epsilon", 0.0),
     )  # fmt: skip
 

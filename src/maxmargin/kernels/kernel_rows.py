@@ -296,14 +296,16 @@ class KernelRows:
             sizes[part] = np.abs(block) @ np.abs(c[live])
         return scores, sizes
 
-    def rough_scores(self, c: Vector, how: Execution) -> Vector:
-        """Σ_j c_j k(x_i, x_j) from values of ``value_type``."""
+    def rough_scores(self, c: Vector, how: Execution, among: NDArray[Any] | None = None) -> Vector:
+        """Σ_j c_j k(x_i, x_j) from values of ``value_type``, of some rows x_i; None: of all."""
         live = np.flatnonzero(c)
         if self.function is None or not len(live):
-            return self.exact_scores(c, how)[0]
+            f = self.exact_scores(c, how)[0]
+            return f if among is None else f[among]
         packed = self._root.packed(self.value_type).rough
         right = packed.take(self._among(live), rough=True)
-        return tile_scores(self.function, packed, right, c[None, live], how, lines=self._places)[:, 0]
+        lines = self._places if among is None else self._among(among)
+        return tile_scores(self.function, packed, right, c[None, live], how, lines=lines)[:, 0]
 
 
 def symmetric_rows(rows: Rows, kernel: Kernel) -> Rows:

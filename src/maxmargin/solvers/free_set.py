@@ -128,9 +128,11 @@ class LowRank:
         self.rest = max(float(left.mean()), 1e-6 * float(diagonal.mean())) or 1.0
         inner = B.T @ B
         inner.reshape(-1)[:: len(inner) + 1] += self.rest
-        self.inner = lapack.dpotrf(inner, lower=1)[0]
+        self.inner = lapack.dpotrf(inner, lower=1)[0] if len(inner) else inner
 
     def precondition(self, r: Vector) -> Vector:
+        if not self.B.shape[1]:
+            return r / self.rest
         return np.asarray((r - self.B @ lapack.dpotrs(self.inner, self.B.T @ r, lower=1)[0]) / self.rest)
 
 
@@ -147,11 +149,15 @@ class Bordered:
         self.block, self.lines, self.m, self.least = block, lines, lines.shape[1] - len(lines), block.least
         corner = lines[:, self.m :].astype(np.float64)
         if np.isinf(block.least):
-            self.images, self.inverse = np.zeros((self.m, len(lines))), np.diag(1.0 / np.maximum(corner.diagonal(), TINIEST))
+            self.images, self.inverse = (
+                np.zeros((self.m, len(lines))),
+                np.diag(1.0 / np.maximum(corner.diagonal(), TINIEST)),
+            )
             return
         old = lines[:, : self.m].astype(np.float64)
         self.images = block.precondition(old.T)
-        least = block.least * (float(np.abs(corner).max()) or 1.0)  # a kernel may be 0
+        largest = float(np.abs(corner).max()) or 1.0  # a kernel may be 0 everywhere
+        least = block.least * largest
         corner -= old @ self.images
         values, vectors = np.linalg.eigh(0.5 * (corner + corner.T))
         self.inverse = (vectors / np.maximum(values, least)) @ vectors.T
@@ -191,14 +197,20 @@ class FreeSet:
         images = [inverse(one) for one in ones]
         border = np.array([[float(one @ image) for image in images] for one in ones])
 
+        def centred(r: Vector) -> Vector:  # λ takes the rest, which products with r must not drown in
+            r = np.where(alive, r, 0.0)
+            for one in ones:
+                r -= float(one @ r) / float(one.sum()) * one
+            return r
+
         def project(r: Vector) -> Vector:
-            z = inverse(np.where(alive, r, 0.0))
+            z = inverse(r)
             shares = np.linalg.solve(border, np.array([float(one @ z) for one in ones]))
             for share, image in zip(shares, images, strict=True):
                 z -= share * image
             return z
 
-        d, r = np.zeros(len(rhs)), rhs.copy()
+        d, r = np.zeros(len(rhs)), centred(rhs)
         z = project(r)
         p, rz = z.copy(), float(r @ z)
         first = rz
@@ -210,7 +222,7 @@ class FreeSet:
             if not curvature > 0.0:
                 break
             t = rz / curvature
-            d, r = d + t * p, r - t * Kp
+            d, r = d + t * p, centred(r - t * Kp)
             z = project(r)
             before, rz = rz, float(r @ z)
             p = z + (rz / before) * p

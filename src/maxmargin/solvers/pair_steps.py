@@ -21,7 +21,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.linalg.blas as blas
 from numpy.typing import NDArray
 
 import maxmargin._core as _core
@@ -29,12 +28,12 @@ from maxmargin.kernels.held_lines import HeldLines
 from maxmargin.process import blas_guard
 from maxmargin.runtime import Watch
 from maxmargin.solution import Solution, Status
-from maxmargin.solvers.free_set import Bordered, Factored, FreeSet, LowRank, Preconditioner
+from maxmargin.solvers.free_newton import NewtonOnFree
+from maxmargin.solvers.free_set import FreeSet
 from maxmargin.solvers.kernel_point import KernelPoint
 from maxmargin.solvers.kernel_run import KernelRun
 from maxmargin.solvers.pair_problem import PairProblem, pair_problem
 from maxmargin.solvers.run import Settings, Solver, Start, handed_on
-from maxmargin.space import prices
 
 Vector = NDArray[np.float64]
 
@@ -46,14 +45,7 @@ LEFT_AT = 0.3  # of the violation of all variables, at which a working set is le
 STEPS_IN_A_SET = 40  # times its size, at most
 VIOLATIONS = (1.0, 0.5, 0.3, 0.1, 0.03)  # differences of slopes (margins are 1) after which Newton's method may begin
 BETWEEN = 0.1  # of the violation that a Newton step leaves is removed by steps on pairs
-MOST_FREE = 5000  # variables whose block is factored; of more, conjugate gradients have an approximate inverse
-RANK = 500  # of that
-STALE_FACTOR, STALE_APPROXIMATION = 0.05, 0.005  # of a block's variables may have come or gone since it was made
 EAGER = 1.0  # times the work on pairs so far that a Newton step may cost
-FIXED = 1e6  # nanoseconds of a Newton step, however few variables there are
-FINISH = 0.01  # of the gap that is asked for is what a last Newton step leaves
-FAR, COARSEST = 1e-2, 0.1  # gaps at which bounds are still unsettled, and what is enough then
-PRODUCTS = 4.0  # nanoseconds for each of the block's values: some tens of products
 SMALL_VIOLATION = 1e-11  # of few variables: steps cost next to nothing, and go on to rounding level
 SMALL_STEPS = 30  # of their number
 FEWEST_STEPS = 2000  # on pairs between two Newton steps, or as many as a twentieth of the variables
@@ -65,10 +57,6 @@ NO_LIMIT = 1 << 60
 STRIP = 32  # values
 STEP = 1.0  # nanoseconds a step takes for every variable that is looked at
 FINEST = 1e-13  # violation, relative to the largest slope, that rounding leaves
-
-
-def _symmetric_times(K: NDArray[Any], v: Vector) -> Vector:
-    return np.asarray((blas.ssymv if K.dtype == np.float32 else blas.dsymv)(1.0, K.T, v), dtype=np.float64)
 
 
 def products_in_strips(K: NDArray[Any] | None, c: Vector) -> tuple[Vector, Vector]:
@@ -126,7 +114,7 @@ class PairSteps(Settings):
         return handed_on(found, self.follower.solve(problem, start=found, watch=run.watch))
 
 
-class Descent:
+class Descent(NewtonOnFree):
     """The iterate: beta and the slopes of the quadratic there, both changed in place by the core."""
 
     def __init__(self, run: KernelRun, task: PairProblem, alpha: Vector | None) -> None:
@@ -320,108 +308,3 @@ class Descent:
     @property
     def finest(self) -> float:
         return FINEST * float(np.abs(self.slope).max())
-
-    @property
-    def free(self) -> NDArray[np.intp]:
-        """Variables at no bound, and not where a tube has its corner."""
-        task, beta = self.task, self.beta
-        inside = (beta > task.lower) & (beta < task.upper)
-        return np.flatnonzero(inside & (beta != 0.0) if task.tube else inside)
-
-    def newton_cost(self) -> float:
-        """In the units of :mod:`maxmargin.space.prices`."""
-        m = float(len(self.free))
-        solved = prices.factor(m) / 2.0 if m <= MOST_FREE else m * m * (PRODUCTS + RANK * RANK / m * prices.GRAM_DENSE)
-        return FIXED + solved + m * (m + len(self.beta)) * self.space.value_price
-
-    def block_of(self, free: NDArray[np.intp]) -> Preconditioner | None:
-        """The free variables' block: factored, or approximated where it is large; None where it cannot be."""
-        rows, how, m = free % self.space.n, self.run.how, len(free)
-        ridge = 0.0 if self.task.ridge is None else self.task.ridge[free]
-        if self.square is not None:
-            K = np.ascontiguousarray(self.square[np.ix_(free, free)])
-        elif m * m * 4 <= self.space.cache_bytes:
-            K = self.space.square_of(rows, how)
-        else:
-            return self.without_square(free, ridge)
-        K.reshape(-1)[:: m + 1] += np.asarray(ridge, dtype=K.dtype)
-        if m > MOST_FREE:
-            return LowRank(lambda v: _symmetric_times(K, v), lambda some: K[:, some], K.diagonal().copy(), RANK)
-        factored = Factored(K, how)
-        return factored if factored.found else None
-
-    def without_square(self, free: NDArray[np.intp], ridge: Any) -> Preconditioner:
-        """The same where the block is too large to be held: its values are computed for every product."""
-        part, how = self.space.take(free % self.space.n), self.run.how
-
-        def columns(some: NDArray[np.intp]) -> NDArray[Any]:
-            out = np.empty((len(some), len(free)), dtype=part.value_type)
-            part.lines(some.astype(np.int64), how, out)
-            return out.T
-
-        own = part.diagonal + ridge
-        return LowRank(lambda v: part.rough_scores(v, how) + ridge * v, columns, own, RANK)
-
-    def newton(self, gap: float) -> bool:
-        """A step on the free variables; whether it was taken. What is left of the gap is about precision² of it."""
-        precision = math.sqrt(FINISH * self.run.aim / max(gap, self.run.aim))
-        precision = max(precision, COARSEST) if gap > FAR else precision
-        task, free = self.task, self.free
-        if len(free) < 2 or not self.has_block_for(free):
-            return False
-        among = self.among
-        beta, lower, upper = self.beta[among], task.lower[among], task.upper[among]
-        slope = self.slope[among] + task.tube * np.sign(beta)
-        if task.tube:  # a multiplier keeps its side of the tube
-            lower, upper = np.where(beta > 0.0, 0.0, lower), np.where(beta < 0.0, 0.0, upper)
-        alive = np.isin(among, free, assume_unique=True)
-        assert self.free_set is not None
-        move = self.free_set.direction(slope, beta, lower, upper, alive, precision)
-        if move is None:
-            return False
-        self.move(np.clip(beta + move.step, lower, upper))
-        self.run.add_steps(1)
-        return True
-
-    def has_block_for(self, free: NDArray[np.intp]) -> bool:
-        """The block of the free variables: made anew, or an earlier one with lines for those that are new."""
-        fresh = free[~np.isin(free, self.among, assume_unique=True)]
-        apart = len(fresh) + len(self.among) - (len(free) - len(fresh))  # in one of both only
-        worn = STALE_FACTOR if self.n_factored <= MOST_FREE else STALE_APPROXIMATION
-        grown = len(self.among) + len(fresh) - self.n_factored
-        if self.free_set is None or max(apart, grown) > worn * self.n_factored:
-            self.free_set, self.among, self.n_factored = None, free, len(free)
-            block = self.block_of(free)
-            if block is not None:
-                self.free_set = FreeSet(block, self.groups[free])
-        elif len(fresh):
-            self.among = np.concatenate([self.among, fresh])
-            self.free_set = FreeSet(self.bordered(self.free_set.block, fresh), self.groups[self.among])
-        return self.free_set is not None
-
-    def bordered(self, block: Preconditioner, fresh: NDArray[np.intp]) -> Preconditioner:
-        if self.square is not None:
-            lines = self.square[np.ix_(fresh, self.among)]
-        else:
-            lines = self.space.cross(fresh % self.space.n, self.among % self.space.n, self.run.how)
-        ridge = 0.0 if self.task.ridge is None else self.task.ridge[fresh]
-        own = np.arange(len(fresh)), np.arange(lines.shape[1] - len(fresh), lines.shape[1])
-        lines[own] = self.space.diagonal[fresh % self.space.n] + ridge
-        return Bordered(block, lines)
-
-    def move(self, to: Vector) -> None:
-        """Change the variables of the block, and all slopes with them; bounds are met exactly."""
-        task, among = self.task, self.among
-        change = to - self.beta[among]
-        self.beta[among] = to
-        if self.square is not None:
-            self.slope += self.square[:, among] @ change.astype(self.square.dtype)
-        elif self.lines is not None and 2 * len(among) <= self.lines.capacity:
-            moved = np.flatnonzero(change)
-            self.add(self.lines, among[moved].astype(np.int32), change[moved])
-        else:
-            c = np.zeros(self.space.n)
-            np.add.at(c, among % self.space.n, change)
-            self.slope += np.tile(self.space.rough_scores(c, self.run.how), task.copies)
-        if task.ridge is not None:
-            self.slope[among] += task.ridge[among] * change

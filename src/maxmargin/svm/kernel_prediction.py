@@ -75,7 +75,7 @@ def given_sums(values: Any, coefficients: Matrix) -> Matrix:
     >>> given_sums(np.array([[1.0, 2.0]]), np.array([[1.0, 0.0], [10.0, 1.0]]))
     array([[21.,  2.]])
     """
-    if sp.issparse(values):
+    if hasattr(values, "toarray"):
         return np.asarray(values @ coefficients, dtype=np.float64)
     rows, lines = (np.ascontiguousarray(part, dtype=np.float64) for part in (values, coefficients.T))
     with blas_guard:
