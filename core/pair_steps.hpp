@@ -12,7 +12,7 @@
 
 namespace maxmargin::MAXMARGIN_ISA {
 
-inline constexpr double no_curvature = 1e-12;  // of a pair, relative to its two diagonal entries
+inline constexpr double no_curvature = 1e-12;      // of a pair, relative to its two diagonal entries
 inline constexpr double negative = 1e-5;           // likewise: more than values of the kernel may be wrong
 inline constexpr double least_curvature = 1e-300;  // where diagonal entries are not positive
 

@@ -132,12 +132,13 @@ def optimum(problem: Any) -> float:
 
 
 def certificate(problem: Problem, found: Any, tol: float = 1e-6) -> ExpansionCertificate:
-    """What an estimator would make of a solution: costs are those of C = 1 and weights."""
-    regression = problem.loss.regression
+    """What an estimator would make of a solution: the costs are those of C = 1 (or of a hard margin) and weights."""
+    loss: Any = problem.loss
     return ExpansionCertificate(
         kernel=problem.space.kernel.structure(), alpha=found.alpha, intercept=found.b, stretch=found.stretch,
-        primal=found.primal, dual=found.dual, gap=found.gap, loss=problem.loss.name, C=1.0, tol=tol,
-        classes=None if regression else np.array([-1.0, 1.0]), epsilon=getattr(problem.loss, "epsilon", 0.0),
+        primal=found.primal, dual=found.dual, gap=found.gap, C=np.inf if problem.hard else 1.0, tol=tol,
+        loss=loss.power if loss.name == "slack_power" else loss.name, epsilon=getattr(loss, "epsilon", 0.0),
+        classes=None if loss.regression else np.array([-1.0, 1.0]),
     )  # fmt: skip
 
 
