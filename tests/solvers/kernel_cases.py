@@ -137,7 +137,7 @@ def certificate(problem: Problem, found: Any, tol: float = 1e-6) -> ExpansionCer
     return ExpansionCertificate(
         kernel=problem.space.kernel.structure(), alpha=found.alpha, intercept=found.b, stretch=found.stretch,
         primal=found.primal, dual=found.dual, gap=found.gap, C=np.inf if problem.hard else 1.0, tol=tol,
-        loss=loss.power if loss.name == "slack_power" else loss.name, epsilon=getattr(loss, "epsilon", 0.0),
+        loss=loss.name, power=getattr(loss, "power", np.nan), epsilon=getattr(loss, "epsilon", 0.0),
         classes=None if loss.regression else np.array([-1.0, 1.0]),
     )  # fmt: skip
 

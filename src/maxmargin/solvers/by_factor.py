@@ -81,7 +81,7 @@ class ByFactor(Settings):
             found: Solution | None = None
             for sharper in SHARPER:
                 answer = self.make(linear, self.tol * INNER_TOL * sharper).solve(linear, start=begin, watch=watch)
-                if answer.status is Status.INFEASIBLE:
+                if answer.status is Status.INFEASIBLE or (part.hard and self.has_twins(part, answer)):
                     refuse_inseparable(part, rows, live, problem.n_rows)
                 better = self.stated(part, live, problem.n_rows, answer, run.sure)
                 found = better if found is None or better.gap < found.gap else found
@@ -92,6 +92,12 @@ class ByFactor(Settings):
         if found.gap > self.tol and self.polish is not None and found.status not in STOPPED:
             return self.polished(problem, found, watch)
         return found
+
+    def has_twins(self, part: Problem, answer: Solution) -> bool:
+        """Whether two equal rows of different classes explain why there is no answer: rounding parts them in L."""
+        assert isinstance(part.space, KernelRows)
+        stuck = answer.status is Status.NUMERICAL_LIMIT
+        return stuck and opposite_twins(part.space, part.y > 0.0) is not None
 
     def rows_of(self, space: KernelRows, how: Execution) -> Rows:
         """L: of the linear kernel the rows themselves."""
