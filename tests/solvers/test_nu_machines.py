@@ -1,9 +1,11 @@
 """Machines with a share ν: optima of the programs as they are written, the share's meaning, and order statistics."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from maxmargin import Status
 from maxmargin.certificates import NuCertificate
@@ -49,8 +51,6 @@ def by_clarabel(problem):
     program.quadratic("w", 1.0)
     program.linear("slack", cost)
     program.linear("size", level if problem.kind == "nu_tube" else -level)
-    import scipy.sparse as sp
-
     program.require(sp.csr_array(slack))
     if problem.kind in ("nu_hinge", "nu_tube"):
         program.require(sp.csr_array(program["size"]))
@@ -142,8 +142,21 @@ def test_free_sets_that_are_too_large_to_be_factored(kind, monkeypatch):
     "kernel", [Linear(), Gaussian(0.1) + Linear(), Callable(lambda X, Z: (1.0 + X @ Z.T) ** 2)], ids=repr
 )
 def test_other_kernels(kind, kernel):
-    problem = drawn(kind, 60, kernel=kernel, weights=True)
+    problem = drawn(kind, 60, 0.7, kernel=kernel, weights=True)
+    problem.space.X[:] += 1.0  # far enough from 0 for a threshold
+    problem = replace(problem, space=KernelRows.of(Rows.of(problem.space.X), kernel))
     assert_optimal(problem, solved(problem), by_clarabel(problem))
+
+
+@pytest.mark.parametrize("kind", ["nu_hinge", "one_class"])
+def test_where_the_best_function_is_zero_both_bounds_are_near_it(kind):
+    """Classes that overlap more than ν allows; rows around 0 without a threshold."""
+    problem = drawn(kind, 60, kernel=Linear())
+    assert by_clarabel(problem) == pytest.approx(0.0, abs=1e-8)
+    found = solved(problem)
+    assert -1e-8 <= found.dual <= 0.0 <= found.primal <= 1e-8
+    assert np.abs(sides(problem, found)[0]) <= 1e-8
+    assert verdict(problem, found).outcome.name == "HONEST"
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -167,7 +180,7 @@ def test_rows_of_a_classifier_may_come_in_any_order(kind):
 def test_a_share_of_the_weight_is_beyond_and_more_has_multipliers(kind, nu, weights):
     problem = drawn(kind, 100, nu, weights=weights)
     found = solved(problem, tol=1e-9)
-    primal, beyond = sides(problem, found)
+    _, beyond = sides(problem, found)
     level, size = nu * problem.cost.sum(), np.abs(beyond).max()
     assert problem.cost[beyond > 1e-4 * size].sum() <= level * (1.0 + 1e-9)
     support = np.abs(found.alpha) > 1e-6 * np.abs(found.alpha).max()
@@ -247,24 +260,25 @@ def test_a_fit_that_ends_early_has_a_claim(kind, monkeypatch):
 @pytest.mark.parametrize("kind", KINDS)
 def test_bits_do_not_depend_on_threads(kind):
     found = [solved(drawn(kind, 300), n_threads=n) for n in (1, 2, 8)]
-    assert len({(one.alpha.tobytes(), one.b, one.rho, one.epsilon, one.primal) for one in found} - {0}) <= 3
     for one in found[1:]:
         np.testing.assert_array_equal(one.alpha, found[0].alpha)
         assert (one.b, one.primal, one.dual) == (found[0].b, found[0].primal, found[0].dual)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_an_indefinite_kernel_proves_nothing(kind):
-    problem = drawn(kind, 60, kernel=Sigmoid(0.5, -0.5))
+def test_an_indefinite_kernel_leaves_a_stationary_point_and_no_proof(kind):
+    problem = drawn(kind, 60, 0.6, kernel=Sigmoid(0.5, -0.5))
     found = solved(problem, tol=1e-6)
     assert found.status is Status.STATIONARY
     assert math.isnan(found.gap)
     checked = verdict(problem, found)
     assert not checked
     assert checked.outcome.name == "HONEST"
-    q, beta = quadratic_of(problem), found.w
-    if kind in ("one_class", "ball"):
-        assert q.violation(np.clip(beta, q.lower, q.upper)) <= 1e-2 * np.abs(q.slope(beta)).max()
+    q, live = quadratic_of(problem), pair_problem(problem)[1]
+    beta = found.w if live is None else found.w[live]
+    if kind == "nu_tube":  # one variable on either side of the tube
+        beta = np.concatenate([np.maximum(beta, 0.0), np.minimum(beta, 0.0)])
+    assert q.violation(beta) <= 1e-4 * np.abs(q.slope(beta)).max()
 
 
 # --- order statistics -------------------------------------------------------------------------------------------

@@ -32,7 +32,7 @@ def assert_optimal(problem, found, tol=1e-6):
 @pytest.mark.parametrize("kind", SOLVERS)
 def test_the_optimum(kind, loss, weights):
     for kernel in (Gaussian(0.5), Polynomial(0.3, 1.0, 2), Linear()):
-        problem = machine(loss, 60, weights=weights, C=1.0, kernel=kernel)
+        problem = machine(loss, 40, weights=weights, C=0.5, kernel=kernel)
         found = solved(kind, problem)
         assert_optimal(problem, found)
         assert found.solver == kind().name
