@@ -56,6 +56,7 @@ ENOUGH = 0.5  # of the gap asked for, by slopes as they are: worth exact ones
 NO_LIMIT = 1 << 60
 STRIP = 32  # values
 STEP = 1.0  # nanoseconds a step takes for every variable that is looked at
+NOTHING = 1e-14  # of the largest multiplier: what rounding leaves of one that is 0
 FINEST = 1e-13  # violation, relative to the largest slope, that rounding leaves
 
 
@@ -166,14 +167,17 @@ class Descent(NewtonOnFree):
         """Scores in float64: the slopes are right again, and the point is one that can be claimed."""
         how = self.run.sure if sure else self.run.how
         self.restore_sums()
+        size = np.abs(self.beta)
+        self.beta[size <= NOTHING * size.max(initial=0.0)] = 0.0
         c = self.task.coefficients(self.beta)
         f, sizes = products_in_strips(self.square, c) if self.small else self.space.exact_scores(c, how)
         self.set_scores(f)
         return self.run.keep(self.task.point(self.beta, f, sizes))  # type: ignore[no-any-return]
 
     def restore_sums(self) -> None:
-        """Many steps leave some rounding in the sums of groups: the variable with most room takes it."""
+        """Many steps leave some rounding in the sums of groups: the freest variable that is not 0 takes it."""
         task, room = self.task, np.minimum(self.beta - self.task.lower, self.task.upper - self.beta)
+        room = np.minimum(room, np.abs(self.beta))
         for begin, end, wanted in zip([0, *task.group_end[:-1]], task.group_end, self.sums, strict=True):
             missing = wanted - math.fsum(self.beta[begin:end].tolist())
             i = begin + int(np.argmax(room[begin:end])) if end > begin else 0
