@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -15,7 +16,9 @@ from maxmargin.certificates import ExpansionCertificate
 from maxmargin.kernels import Gaussian
 from maxmargin.kernels.kernel_rows import KernelRows
 from maxmargin.runtime import Execution
+from maxmargin.solvers import pair_steps
 from maxmargin.solvers.pair_problem import pair_problem
+from maxmargin.solvers.pair_steps import PairSteps
 
 ONE = Execution(1)
 CLASSES = ["hinge", "squared_hinge"]
@@ -151,3 +154,23 @@ def scores(problem: Any, found: Any) -> np.ndarray:
     """Σ_j w_j k(x_i, x_j) + b, by the kernel's own definition."""
     K = problem.space.kernel.gram(problem.space.X)
     return np.asarray(K @ found.w + found.b)
+
+
+def solved(problem: Any, *, watch: Any = None, start: Any = None, **options: Any) -> Any:
+    """By steps on pairs alone."""
+    settings: dict[str, Any] = {"tol": 1e-7, "n_threads": 1} | options
+    return PairSteps(**settings).solve(problem, start=start, watch=watch)
+
+
+def by_lines(monkeypatch: Any) -> None:
+    """Lines of the matrix when they are needed, however few rows there are."""
+    monkeypatch.setattr(pair_steps, "SQUARE_ROWS", 0)
+
+
+def assert_consistent(problem: Any, found: Any) -> None:
+    """Multipliers are feasible, none of a row without cost, and w is what they make."""
+    box, sign = problem.box, problem.sign
+    assert np.all((found.alpha >= box.lower) & (found.alpha <= box.upper))
+    assert np.all(found.alpha[problem.cost == 0.0] == 0.0)
+    assert abs(math.fsum((sign * found.alpha).tolist())) <= 1e-12 * np.abs(found.alpha).sum()
+    np.testing.assert_array_equal(found.w, found.stretch * sign * found.alpha)
