@@ -349,6 +349,7 @@ void test_barrier(const Kernels& k, const Matrix& m, bool boxed) {
 }  // namespace
 
 #include "descents.cpp"
+#include "kernel_machines.cpp"
 #include "online.cpp"
 
 namespace {
@@ -433,6 +434,7 @@ int main() {
     CHECK(tables.front()->name == std::string(choose_isa(true)) && tables.back()->name == best);
     for (const int n_threads : {1, 2, 4, 16}) test_tasks(n_threads), test_end_of_a_thread(n_threads);
     test_watch();
+    for (const Kernels* k : tables) test_kernel_machines(*k);
     // both sides of 16 lanes, blocks of 256 and chunks of 2048; the last is large enough for threads
     const index_t shapes[][2] = {{0, 3},    {3, 0},    {1, 1},    {1, 5},     {5, 1},
                                  {16, 17},  {255, 15}, {256, 16}, {257, 33},  {2047, 3},
