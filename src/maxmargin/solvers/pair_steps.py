@@ -49,11 +49,10 @@ EAGER = 1.0  # times the work on pairs so far that a Newton step may cost
 SMALL_VIOLATION = 1e-11  # of few variables: steps cost next to nothing, and go on to rounding level
 SMALL_STEPS = 30  # of their number
 FEWEST_STEPS = 2000  # on pairs between two Newton steps, or as many as a twentieth of the variables
-MOST_STEPS = 100  # on pairs, of the number of variables, where there is no Newton step
+MOST_STEPS = 100  # on pairs in a row, of the number of variables: more of them mean that rounding decides
 RISING = 1e-3  # of the difference of both objectives that the dual one must gain in a turn
 PATIENCE = 4  # turns that may bring no better gap, by slopes as they are and by exact ones
 ENOUGH = 0.5  # of the gap asked for, by slopes as they are: worth exact ones
-NO_LIMIT = 1 << 60
 STRIP = 32  # values
 STEP = 1.0  # nanoseconds a step takes for every variable that is looked at
 NOTHING = 1e-14  # of the largest multiplier: what rounding leaves of one that is 0
@@ -263,7 +262,7 @@ class Descent(NewtonOnFree):
         """Steps on pairs until a Newton step is no dearer, then both in turn until the gap is reached."""
         stop = VIOLATIONS[0]
         for stop in (SMALL_VIOLATION,) if self.small else VIOLATIONS:
-            moved = steps(stop, SMALL_STEPS * len(self.beta) if self.small else NO_LIMIT)
+            moved = steps(stop, (SMALL_STEPS if self.small else MOST_STEPS) * len(self.beta))
             found = self.look()
             stopped = self.report(found.gap, "pairs")
             if stopped is not None:
